@@ -21,6 +21,8 @@ from numapin_cli.inputs.manifests import STDIN
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 from numapin_cli.takeover import Takeover, kubelet_state, rows, take_over
 from numapin_enforcer.node.kubelet_state import (
+    STATIC_CPUS,
+    STATIC_MEMORY,
     CpuState,
     KubeletStateError,
     MemoryState,
@@ -35,9 +37,10 @@ Help to move a node between the kubelet's static policy and a CpuPolicy without 
 (docs/migration.md). Nothing is changed.
 
 --check reads the kubelet's cpu_manager_state and memory_manager_state. It says of each container
-to which the kubelet has given exclusive CPUs whether it keeps them under the policy, why not, and
-what else will differ. If the node's NodeAssignment is given, it must say the same already. The
-exit status is 0 if every container keeps its CPUs, 1 if one does not.
+to which the kubelet has given exclusive CPUs, or NUMA nodes for its memory alone, whether it keeps
+them under the policy, why not, and what else will differ. If the node's NodeAssignment is given, it
+must say the same already. The exit status is 0 if every container keeps its CPUs and NUMA nodes, 1
+if one does not.
 
 --back prints the cpu_manager_state with which a static kubelet goes on with the CPUs that the
 NodeAssignment has given. Its exit status is 0.
@@ -156,7 +159,10 @@ def _check(options: Namespace) -> int:
 
 
 def _print(node: str, found: Takeover) -> None:
-    print(f"{node}: the kubelet has given CPUs to {plural(len(found.fates), 'container')}")
+    exclusive = sum(bool(one.cpus) for one in found.fates)
+    bound = len(found.fates) - exclusive
+    also = f", and has bound the memory of {bound} without CPUs of their own" if bound else ""
+    print(f"{node}: the kubelet has given CPUs to {plural(exclusive, 'container')}{also}")
     for row in rows(found.fates):
         print(row)
     for note in found.notes:
@@ -164,9 +170,9 @@ def _print(node: str, found: Takeover) -> None:
     if found.stalled:
         print(f"the policy cannot be put in force: {found.stalled}")
     if lost := sum(not one.keeps for one in found.fates):
-        print(
-            f"{lost} of {plural(len(found.fates), 'container')} would not keep CPUs now (marked !)"
-        )
+        what = "CPUs or NUMA nodes" if bound else "CPUs"
+        of_all = f"{lost} of {plural(len(found.fates), 'container')}"
+        print(f"{of_all} would not keep {what} now (marked !)")
 
 
 def _read_states(options: Namespace) -> tuple[CpuState, MemoryState]:
@@ -176,17 +182,17 @@ def _read_states(options: Namespace) -> tuple[CpuState, MemoryState]:
         cpu = parse_cpu_state(_read(cpu_file))
     except KubeletStateError as problem:
         raise CommandError(f"{cpu_file}: {problem}") from problem
-    if cpu.policy != "static":
-        raise CommandError(
-            f"{cpu_file}: its policy is {cpu.policy}: this kubelet pins no container, so there is"
-            " nothing to take over"
-        )
     try:
-        optional = options.memory_manager_state is None
-        text = _read(memory_file, optional=optional)
-        return cpu, parse_memory_state(text) if text else MemoryState()
+        text = _read(memory_file, optional=options.memory_manager_state is None)
+        memory = parse_memory_state(text) if text else MemoryState()
     except KubeletStateError as problem:
         raise CommandError(f"{memory_file}: {problem}") from problem
+    if cpu.policy != STATIC_CPUS and memory.policy != STATIC_MEMORY:
+        raise CommandError(
+            f"{cpu_file}: its policy is {cpu.policy}, and that of the memory manager is"
+            f" {memory.policy}: this kubelet pins no container, so there is nothing to take over"
+        )
+    return cpu, memory
 
 
 def _read(file: Path, *, optional: bool = False) -> bytes:

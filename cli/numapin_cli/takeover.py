@@ -5,16 +5,15 @@ Does no I/O.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from numapin_api.containerstatus import KubeletContainer
-from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import plural
 from numapin_api.topology import Topology
 from numapin_cli.advice.edits import edited, shown, single_edits
-from numapin_cli.inputs.policy_rules import refused_fields
+from numapin_cli.advice.kubelet_pools import in_force, pool_notes
 from numapin_cli.what_if import Foreseen, foresee_from
 from numapin_enforcer.node.kubelet_state import CpuState, MemoryState, pinned
 from numapin_operator.nodes.decide import NodePicture
@@ -33,8 +32,8 @@ class Fate:
 
     Attributes:
         name: namespace, pod and container; the pod's UID if it is not known.
-        cpus: the CPUs that the kubelet has given it.
-        keeps: whether numapin gives it just these.
+        cpus: the CPUs that the kubelet has given it; empty if it has bound its memory alone.
+        keeps: whether numapin gives it just these, and moves no memory.
         said: the same for people, with the reason.
     """
 
@@ -55,7 +54,7 @@ class Takeover:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether every container keeps its CPUs."""
+        """Whether every container keeps its CPUs, and the NUMA nodes of its memory."""
         return not self.stalled and all(one.keeps for one in self.fates)
 
 
@@ -79,7 +78,7 @@ def take_over(
     spec = foreseen.spec or NodeAssignmentSpec()
     judge = _Judge(foreseen, spec, topology, _outdated(picture, topology, spec))
     fates = tuple(judge.fate(one) for one in containers)
-    notes = (*_pool_notes(reported, cpu, spec, topology), *judge.memory_notes(containers))
+    notes = (*pool_notes(reported, cpu, spec, topology), *judge.memory_notes(containers))
     stalled = foreseen.said + _remedy(reported, cpu, containers) if foreseen.is_stalled else ""
     return Takeover(fates, notes, stalled)
 
@@ -92,29 +91,19 @@ def _remedy(picture: NodePicture, cpu: CpuState, containers: Sequence[KubeletCon
     before, found = picture.ranked[0].spec, dict[bool, str]()
     present = {pod.uid for pod in picture.pods}
     for field, value in single_edits(before, "Guaranteed"):
-        spec = _in_force(picture, edited(before, field, value))
+        spec = in_force(picture, edited(before, field, value))
         if spec is None or spec.pools is None:
             continue
         given = {key: one.cpus for key, one in _by_key(spec).items()}
         kept = (
             given.get((one.pod_uid, one.container)) == one.cpus
             for one in containers
-            if one.pod_uid in present
+            if one.cpus and one.pod_uid in present
         )
         if all(kept):
             found.setdefault(spec.pools.shared == cpu.shared, f"{field}: {shown(value)}")
     best = found.get(True) or found.get(False)
     return f"; with {best} every container keeps its CPUs" if best else ""
-
-
-def _in_force(picture: NodePicture, policy: CpuPolicySpec) -> NodeAssignmentSpec | None:
-    """What the operator decides under an edited policy; None if it cannot be in force."""
-    if any(True for _ in refused_fields(policy)):
-        return None
-    governing = picture.ranked[0]
-    after = replace(governing, spec=policy, generation=governing.generation + 1)
-    foreseen = foresee_from(replace(picture, ranked=(after, *picture.ranked[1:])))
-    return None if foreseen.is_stalled else foreseen.spec
 
 
 def _reported(picture: NodePicture, containers: tuple[KubeletContainer, ...]) -> NodePicture:
@@ -143,6 +132,9 @@ def _outdated(
     return {(one.namespace, one.pod, one.container): one.why for one in found}
 
 
+_WAIT: Final = "but its NodeAssignment does not say so yet: wait for it"
+
+
 class _Judge:
     """Says of each container what becomes of it."""
 
@@ -166,10 +158,10 @@ class _Judge:
         return Fate(self._name(one), one.cpus, keeps, said)
 
     def memory_notes(self, containers: Iterable[KubeletContainer]) -> Iterator[str]:
-        """The containers whose memory the kubelet binds and numapin does not."""
+        """The containers with CPUs of their own whose memory the kubelet alone binds."""
         for one in containers:
             then = self._then.get((one.pod_uid, one.container))
-            if one.mems and then is not None and then.mems != one.mems:
+            if one.cpus and one.mems and then is not None and not then.mems:
                 yield (
                     f"{self._name(one)}: its memory stays on {_numa(one.mems)}, and numapin does"
                     " not count it as bound there"
@@ -182,14 +174,55 @@ class _Judge:
             return False, "no pod with this UID runs on the node, by the files that are given"
         if _ended(pod, one.container):
             return True, "has ended"
+        moves = self._moves_memory(pod, one, then)
+        if not one.cpus:
+            return self._memory(pod, one, then, moves)
         if then is None or then.cpus != one.cpus:
             gets = f"would get CPUs {then.cpus}" if then and then.cpus else "would share CPUs"
             return False, f"{gets}: {self._why_not(pod, one)}"
         now = self._now.get(key) if self._now is not None else then
         if now is None or now.cpus != one.cpus:
-            return False, "keeps them, but its NodeAssignment does not say so yet: wait for it"
+            return False, f"keeps them, {_WAIT}"
+        return (
+            not moves,
+            f"keeps them, and {moves}" if moves else f"keeps them{self._until(pod, one)}",
+        )
+
+    def _memory(
+        self, pod: PodView, one: KubeletContainer, then: ContainerAssignment | None, moves: str
+    ) -> tuple[bool, str]:
+        """What becomes of a container of which the kubelet has bound the memory alone."""
+        memory = f"memory on {_numa(one.mems)}"
+        if moves:
+            return False, f"{memory}, {moves}"
+        gets = f"; gets CPUs {then.cpus}" if then and then.cpus else ""
+        if then is None or not then.mems:
+            return True, f"{memory}, stays there, and numapin does not bind it{gets}"
+        now = self._now.get((one.pod_uid, one.container)) if self._now is not None else then
+        if now is None or now.mems != one.mems:
+            return False, f"{memory}, keeps it, {_WAIT}"
+        return True, f"{memory}, keeps it{self._until(pod, one)}{gets}"
+
+    def _until(self, pod: PodView, one: KubeletContainer) -> str:
         why = self._outdated.get((pod.namespace, pod.name, one.container))
-        return True, f"keeps them until it ends: {why}" if why else "keeps them"
+        return f" until it ends: {why}" if why else ""
+
+    def _moves_memory(
+        self, pod: PodView, one: KubeletContainer, then: ContainerAssignment | None
+    ) -> str:
+        """Where memory would be moved that the kubelet has bound, and why; empty if nowhere."""
+        if then is None or not (then.mems and one.mems) or then.mems == one.mems:
+            return ""
+        reasons = (
+            (pod.pod_level, "resources of a pod as a whole are not taken over"),
+            (
+                one.mems - self._topology.mems,
+                f"{_numa(one.mems)} is not there with memory",
+            ),
+        )
+        other = "the state does not say where all memory of its pod is"
+        why = next((text for applies, text in reasons if applies), other)
+        return f"its memory would be moved to {_numa(then.mems)}: {why}"
 
     def _why_not(self, pod: PodView, one: KubeletContainer) -> str:
         view = next((each for each in pod.containers if each.name == one.container), None)
@@ -229,36 +262,6 @@ def _numa(mems: MemSet) -> str:
     return f"NUMA node {mems}" if len(mems) == 1 else f"NUMA nodes {mems}"
 
 
-def _pool_notes(
-    picture: NodePicture, cpu: CpuState, spec: NodeAssignmentSpec, topology: Topology
-) -> Iterator[str]:
-    """How the CPUs of all other containers change, and what the kubelet keeps from them."""
-    if spec.pools is None:
-        return
-    shared, changed = spec.pools.shared, cpu.shared != spec.pools.shared
-    yield f"shared CPUs: {cpu.shared}" + (f", then {shared}" if changed else ", as before")
-    kept_back = topology.online - cpu.shared - CpuSet.union(cpu.exclusive.values())
-    if given := kept_back & (shared | spec.exclusive_cpus):
-        yield (
-            f"the kubelet keeps CPUs {given} from all pods (strict-cpu-reservation), and the policy"
-            f" does not{_reserving(picture, kept_back)}"
-        )
-    if lost := spec.pools.reserved - shared - kept_back:
-        yield f"the policy keeps CPUs {lost} from all pods, the kubelet does not"
-
-
-def _reserving(picture: NodePicture, cpus: CpuSet) -> str:
-    """What in the policy keeps these CPUs from all pods; empty if nothing that can be in force."""
-    before = picture.ranked[0].spec
-    reserved = {"reserved": {"cpus": str(cpus), "strict": True}}
-    text = f': reserved: {{cpus: "{cpus}", strict: true}}'
-    for more, said in (({}, ""), ({"isolatedCPUs": "Ignore"}, " with isolatedCPUs: Ignore")):
-        policy = CpuPolicySpec.model_validate(before.to_wire() | reserved | more)
-        if _in_force(picture, policy) is not None:
-            return f"{text}{said} does"
-    return ""
-
-
 def kubelet_state(spec: NodeAssignmentSpec, topology: Topology) -> dict[str, Any]:
     """The `cpu_manager_state` with which a static kubelet starts where `spec` is in force.
 
@@ -282,4 +285,5 @@ def rows(fates: Sequence[Fate]) -> Iterator[str]:
     cpus = max((len(str(one.cpus)) for one in fates), default=0)
     for one in fates:
         mark = " " if one.keeps else "!"
-        yield f"{mark} {one.name:<{wide}}  {one.cpus!s:<{cpus}}  {one.said}"
+        columns = (f"{one.name:<{wide}}", *([f"{one.cpus!s:<{cpus}}"] if cpus else []), one.said)
+        yield f"{mark} {'  '.join(columns)}"

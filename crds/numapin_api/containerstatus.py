@@ -48,11 +48,11 @@ class ContainerStatus(WireModel):
 
 
 class KubeletContainer(WireModel):
-    """The CPUs that the kubelet itself has given to a container."""
+    """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
 
     pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
     container: Name = Field(description="The name of the container.")
-    cpus: SomeCpus = Field(description="Its exclusive CPUs.")
+    cpus: CpuSet = Field(description="Its exclusive CPUs; if empty, it shares CPUs.")
     mems: MemSet = Field(
         default=MemSet(), description="The NUMA nodes that its memory is bound to; if empty, none."
     )

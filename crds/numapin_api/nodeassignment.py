@@ -281,9 +281,9 @@ class NodeAssignmentStatus(WireModel):
     )
     kubelet_containers: tuple[KubeletContainer, ...] = Field(
         default=(),
-        description="The containers to which the kubelet's static policy has given exclusive CPUs, "
-        "by its checkpoint, while it pins containers itself. The spec gives them the same CPUs, so "
-        "that they keep them when numapin takes over.",
+        description="The containers to which the kubelet's static policies have given exclusive "
+        "CPUs or NUMA nodes for their memory, by its checkpoints, while it pins containers itself. "
+        "The spec gives them the same, so that they keep them when numapin takes over.",
         max_length=MAX_ENTRIES,
         json_schema_extra=atomic_list(),
     )

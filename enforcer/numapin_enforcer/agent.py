@@ -129,7 +129,7 @@ class Agent:
         else:
             self._schedule.note_pass(began_seconds, resynced=full, complete=done.settled)
         failed_passes, resynced = self._schedule.failed_passes, full and unreadable is None
-        pinned, failures = self.kubelet.containers or (), done.failures
+        pinned, failures = self.kubelet.containers, done.failures
         result = PassResult(
             self.kubelet.conflict, unreadable, failures, failed_passes, resynced, pinned
         )
@@ -238,7 +238,7 @@ class Agent:
     def _goal(self) -> AssignmentGoal | ReleaseGoal | None:
         """What to bring the cgroups to; None to leave them alone."""
         accepted, topology = self.acceptance.accepted, self.machine.topology
-        enforces, pins = self.acceptance.enforces, self.kubelet.containers is not None
+        enforces, pins = self.acceptance.enforces, self.kubelet.pins_cpus
         if accepted is None or (self.kubelet.conflict and (enforces or not pins)):
             return None
         found = self.background.memory.found_mems

@@ -1,12 +1,16 @@
 """The checkpoints of the kubelet's managers: does the kubelet pin containers itself?"""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from numapin_daemon import atomic_file
 from numapin_enforcer.node.kubelet_state import (
+    STATIC_CPUS,
+    STATIC_MEMORY,
+    CpuState,
     KubeletContainer,
     KubeletStateError,
     MemoryState,
@@ -22,6 +26,10 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 """Far more than a checkpoint of all containers of a node takes."""
 
 
+MOST_CONTAINERS: Final = 2048
+"""As many as `status.kubeletContainers` may list."""
+
+
 class _Manager(NamedTuple):
     """One manager of the kubelet: its file, its static policy, and how to turn that off."""
 
@@ -31,9 +39,9 @@ class _Manager(NamedTuple):
     setting: str
 
 
-_CPU = _Manager("CPU manager", "cpu_manager_state", "static", "cpuManagerPolicy to none")
+_CPU = _Manager("CPU manager", "cpu_manager_state", STATIC_CPUS, "cpuManagerPolicy to none")
 _MEMORY = _Manager(
-    "memory manager", "memory_manager_state", "Static", "memoryManagerPolicy to None"
+    "memory manager", "memory_manager_state", STATIC_MEMORY, "memoryManagerPolicy to None"
 )
 STATE_FILES: Final = (_CPU.file, _MEMORY.file)
 
@@ -69,19 +77,34 @@ def _read(path: Path) -> bytes:
     return atomic_file.read(path, most_bytes=MOST_BYTES)
 
 
-def pinned_containers(kubelet_state_dir: Path) -> tuple[KubeletContainer, ...] | None:
-    """The containers that the kubelet has given exclusive CPUs, with the NUMA nodes it binds.
+def pinned_containers(kubelet_state_dir: Path) -> tuple[KubeletContainer, ...]:
+    """The containers that the kubelet has given exclusive CPUs or bound to NUMA nodes.
 
-    None if its CPU manager does not pin. A checkpoint that cannot be parsed names no container.
+    A checkpoint that cannot be parsed names no container; see `unreadable_checkpoint`.
     """
-    if _policy(kubelet_state_dir / _CPU.file) != _CPU.static:
-        return None
-    memory = MemoryState()
+    cpu, memory = CpuState(""), MemoryState()
     with suppress(OSError, KubeletStateError):
         memory = parse_memory_state(_read(kubelet_state_dir / _MEMORY.file))
     with suppress(OSError, KubeletStateError):
-        return pinned(parse_cpu_state(_read(kubelet_state_dir / _CPU.file)), memory)
-    return ()
+        cpu = parse_cpu_state(_read(kubelet_state_dir / _CPU.file))
+    return pinned(cpu, memory)[:MOST_CONTAINERS]
+
+
+def unreadable_checkpoint(kubelet_state_dir: Path) -> str:
+    """Which checkpoint has entries that cannot be parsed, and why; empty if all can."""
+    parsers: tuple[tuple[_Manager, Callable[[bytes], object]], ...] = (
+        (_CPU, parse_cpu_state),
+        (_MEMORY, parse_memory_state),
+    )
+    for manager, parse in parsers:
+        path = kubelet_state_dir / manager.file
+        try:
+            parse(_read(path))
+        except OSError:
+            continue  # a kubelet without that manager
+        except KubeletStateError as problem:
+            return f"{path}: {problem}"
+    return ""
 
 
 class KubeletPins:
@@ -89,20 +112,25 @@ class KubeletPins:
 
     Attributes:
         conflict: why the cgroups must be left alone; empty if nothing is pinned.
-        containers: what the CPU manager has pinned; None if it does not pin.
+        pins_cpus: whether the CPU manager pins.
+        containers: what the managers have pinned.
     """
 
     def __init__(self, state_dir: Path) -> None:
         """Know nothing yet. Args: `state_dir` is the kubelet's folder."""
         self._state_dir = state_dir
         self.conflict = self._logged = ""
-        self.containers: tuple[KubeletContainer, ...] | None = None
+        self.pins_cpus = False
+        self.containers: tuple[KubeletContainer, ...] = ()
 
     def observe(self, *, full_resync: bool) -> None:
         """Read the checkpoints; without `full_resync` only to see whether a conflict has ended."""
         if not (full_resync or self.conflict):
             return
         self.conflict = static_policy_conflict(self._state_dir)
+        if self.conflict and (problem := unreadable_checkpoint(self._state_dir)):
+            self.conflict += f"; what it has given cannot be taken over: {problem}"
+        self.pins_cpus = _policy(self._state_dir / _CPU.file) == STATIC_CPUS
         self.containers = pinned_containers(self._state_dir)
 
     def log_conflict(self) -> None:

@@ -3,7 +3,9 @@
 Does no I/O.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType, Reason
@@ -12,14 +14,18 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, NodeAssignmentSpec
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import (
-    Amounts,
+    Block,
     ContainerKind,
     PodView,
+    bound_already,
     container_memory,
     exclusive_cpus,
+    numa_mask,
 )
 
 _Pinned = ContainerStatus | KubeletContainer
+_P = TypeVar("_P", bound=_Pinned)
+_Blocks = Mapping[str, Sequence[Block]]
 
 
 def before_plan(
@@ -31,12 +37,12 @@ def before_plan(
     enforcer still reads back as exclusive. An assignment that was created again, after somebody
     deleted it, has those that the enforcer reads back as the last one gave them. And while the
     kubelet pins containers itself, it has those as the kubelet pins them, so that they keep their
-    CPUs when that ends.
+    CPUs and their NUMA nodes when that ends.
     """
     spec, status = assignment.spec, assignment.status
     if status.kubelet_containers:
         mems = _known_mems(assignment, binds_memory=binds_memory)
-        return _taken_over(spec, _kept(pods, status.kubelet_containers, mems))
+        return _taken_over(spec, _pinned(pods, status.kubelet_containers, mems))
     if spec.mode == "None":
         found = [one for one in status.containers if one.exclusive]
         mems = _known_mems(assignment, binds_memory=binds_memory)
@@ -46,6 +52,34 @@ def before_plan(
         kept = _kept(pods, status.containers, mems, is_own=True)
         return spec.model_copy(update={"containers": kept})
     return spec
+
+
+def as_admitted(assignment: AssignmentView, pods: Sequence[PodView]) -> Sequence[PodView]:
+    """The pods, of which containers with other CPUs than they request count as granted theirs.
+
+    That is of those that the kubelet pins, in a pod whose spec was not edited: it has what it
+    requests. So a container that keeps its NUMA nodes without CPUs of its own gets some as in a
+    resize, also where the kubelet does not report what it has granted.
+    """
+    has = {
+        (one.pod_uid, one.container): len(one.cpus) for one in assignment.status.kubelet_containers
+    }
+    if not has:
+        return pods
+    return [
+        replace(
+            pod,
+            containers=tuple(
+                replace(one, granted=True)
+                if has.get((pod.uid, one.name), one.whole_cpus) != one.whole_cpus
+                else one
+                for one in pod.containers
+            ),
+        )
+        if not pod.edited
+        else pod
+        for pod in pods
+    ]
 
 
 def reports_running(assignment: AssignmentView) -> bool:
@@ -88,11 +122,20 @@ def _taken_over(
 ) -> NodeAssignmentSpec:
     """The spec with what the kubelet has given; other containers give up what it has given away.
 
+    CPUs that were planned for a container to which the kubelet has given none are no difference.
+
     If anything differs, the spec counts as one of another policy: each container is compared with
     the policy again, and refused pods are tried again.
     """
     pods, taken = {one.pod_uid for one in kept}, CpuSet.union(one.cpus for one in kept)
-    known = [one for one in spec.containers if one.pod_uid in pods and not one.claimed]
+    planned = {(one.pod_uid, one.container) for one in kept if not one.cpus}
+    known = [
+        one.model_copy(update={"cpus": CpuSet()})
+        if (one.pod_uid, one.container) in planned
+        else one
+        for one in spec.containers
+        if one.pod_uid in pods and not one.claimed
+    ]
     if sorted(map(_having, known)) == sorted(map(_having, kept)):
         return spec
     others = [
@@ -118,21 +161,48 @@ def _kept(
     containers counts that has no more than it asks for: others may be starting, or wait for more.
     Memory is bound if `mems` and the status tell where it is; else the plan withholds it.
     """
-    of_pod: dict[str, list[_Pinned]] = {}
-    for one in found:
-        of_pod.setdefault(one.pod_uid, []).append(one)
     taken, entries = CpuSet(), list[ContainerAssignment]()
-    for pod in pods:
-        ended = {one.name for one in pod.containers if one.ended or one.cpu_claims}
-        had = [one for one in of_pod.get(pod.uid, ()) if one.container not in ended]
-        had = _at_most_asked(pod, had) if is_own else had
+    for pod, running in _running(pods, found):
+        had = _at_most_asked(pod, running) if is_own else running
         cpus = CpuSet.union(one.cpus for one in had)
         fits = _is_apart(pod, had) if is_own else _is_whole(pod, had)
         if fits and cpus.isdisjoint(taken):
             taken |= cpus
-            asked = _bound(pod, had, mems)
-            entries += [_entry(pod, one, asked.get(one.container, ())) for one in had]
+            bound = _bound(pod, had, mems) if all(len(one.mems) == 1 for one in had) else {}
+            entries += [_entry(pod, one, bound.get(one.container, ())) for one in had]
     return tuple(entries)
+
+
+def _pinned(
+    pods: Iterable[PodView], found: Iterable[KubeletContainer], mems: MemSet
+) -> tuple[ContainerAssignment, ...]:
+    """The containers that keep the CPUs or the NUMA nodes that the kubelet has given them.
+
+    A pod keeps its CPUs as in `_kept`; without them its containers still keep their memory. That is
+    on the NUMA nodes of each container together.
+    """
+    taken, entries = CpuSet(), list[ContainerAssignment]()
+    for pod, running in _running(pods, found):
+        exclusive = [one for one in running if one.cpus]
+        cpus = CpuSet.union(one.cpus for one in exclusive)
+        if _is_whole(pod, exclusive) and cpus.isdisjoint(taken):
+            had, taken = running, taken | cpus
+        else:
+            had = [one.model_copy(update={"cpus": CpuSet()}) for one in running]
+        bound = _bound(pod, had, mems)
+        keeping = (one for one in had if one.cpus or one.container in bound)
+        entries += [_entry(pod, one, bound.get(one.container, ())) for one in keeping]
+    return tuple(entries)
+
+
+def _running(pods: Iterable[PodView], found: Iterable[_P]) -> Iterator[tuple[PodView, list[_P]]]:
+    """Each pod with those of its containers that have not ended and have no claim to CPUs."""
+    of_pod: dict[str, list[_P]] = {}
+    for one in found:
+        of_pod.setdefault(one.pod_uid, []).append(one)
+    for pod in pods:
+        ended = {one.name for one in pod.containers if one.ended or one.cpu_claims}
+        yield pod, [one for one in of_pod.get(pod.uid, ()) if one.container not in ended]
 
 
 def _is_whole(pod: PodView, found: Sequence[_Pinned]) -> bool:
@@ -166,30 +236,32 @@ def _is_apart(pod: PodView, found: Sequence[_Pinned]) -> bool:
     return bool(found) and len(CpuSet.union(lasting)) == sum(map(len, lasting))
 
 
-def _bound(pod: PodView, found: Sequence[_Pinned], mems: MemSet) -> Mapping[str, Amounts]:
+def _bound(pod: PodView, found: Sequence[_Pinned], mems: MemSet) -> _Blocks:
     """The memory of each container of a pod; empty if the status does not tell where all of it is.
 
-    It tells if every container that asks for memory is bound to a single NUMA node.
+    What an init container that runs leaves to those after it is counted once.
     """
     going_on = [one for one in pod.containers if not one.ended]
     asked = {one.name: memory for one in going_on if (memory := container_memory(pod, one))}
-    on_one = all(len(one.mems) == 1 and one.mems <= mems for one in found)
-    shares = pod.pod_level is not None or any(one.kind is ContainerKind.INIT for one in going_on)
-    known = asked.keys() <= {one.container for one in found}
-    return asked if on_one and known and not shares else {}
+    at = {one.container: one.mems for one in found if one.mems and one.mems <= mems}
+    if pod.pod_level is not None or not asked.keys() <= at.keys():
+        return {}
+    return bound_already(
+        (one, numa_mask(at[one.name]), asked[one.name]) for one in going_on if one.name in asked
+    )
 
 
-def _entry(pod: PodView, found: _Pinned, bound: Amounts) -> ContainerAssignment:
+def _entry(pod: PodView, found: _Pinned, bound: Sequence[Block]) -> ContainerAssignment:
     return ContainerAssignment(
         pod_uid=pod.uid,
         namespace=pod.namespace,
         pod=pod.name,
         container=found.container,
         cpus=found.cpus,
-        exclusive=True,
+        exclusive=bool(found.cpus),
         mems=found.mems if bound else MemSet(),
         memory=tuple(
-            MemoryBlock(numa_nodes=tuple(found.mems), resource=resource, bytes=size)
-            for resource, size in bound
+            MemoryBlock(numa_nodes=one.node_ids, resource=one.resource, bytes=one.size_bytes)
+            for one in bound
         ),
     )

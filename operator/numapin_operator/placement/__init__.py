@@ -18,7 +18,9 @@ from numapin_operator.placement.assignment.moving import (
 )
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
+from numapin_operator.placement.masks import numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
+from numapin_operator.placement.memorymanager.pod_blocks import bound_already
 from numapin_operator.placement.moves import Ground, Move, MoveRules, Moves, Searched, fewest_moves
 from numapin_operator.placement.new_pods.queue import Queued
 from numapin_operator.placement.node import Node
@@ -88,6 +90,7 @@ __all__ = [
     "SystemReservation",
     "Unaccepted",
     "amounts",
+    "bound_already",
     "container_memory",
     "dropped",
     "exclusive_cpus",
@@ -100,6 +103,7 @@ __all__ = [
     "mark_outdated",
     "memory_without_cpus",
     "noticed",
+    "numa_mask",
     "plan_node",
     "plan_with",
     "pod_cpus",

@@ -13,7 +13,12 @@ from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
 from numapin_operator.nodes.decide.outcome import outcome_of
 from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
-from numapin_operator.nodes.returning import before_plan, is_released, reports_running
+from numapin_operator.nodes.returning import (
+    as_admitted,
+    before_plan,
+    is_released,
+    reports_running,
+)
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
     Plan,
@@ -190,7 +195,8 @@ def _plan_on(
 ) -> Plan:
     """The plan for hardware and containers that the enforcer has reported."""
     policy = picture.ranked[0].spec
-    pods = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
+    ordered = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
+    pods = as_admitted(assignment, ordered)
     previous = before_plan(assignment, pods, binds_memory=policy.memory.policy != "None")
     if picture.now is not None:
         previous = advanced(previous, assignment, policy, picture.now, picture.told)

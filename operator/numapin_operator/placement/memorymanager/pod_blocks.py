@@ -1,7 +1,7 @@
 """The memory blocks of one pod: of its containers, or of the pod as a whole."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask
@@ -69,6 +69,18 @@ class PodBlocks:
         for blocks in self._of.values():
             self.tables.release(blocks)
         self._of.clear()
+
+
+def bound_already(
+    containers: Iterable[tuple[ContainerView, NumaMask, Amounts]],
+) -> dict[str, tuple[Block, ...]]:
+    """The blocks of a pod's containers, in their order, that are bound on these NUMA nodes."""
+    of_pod = PodBlocks(MemoryTables({}, ()))
+    for container, numa_nodes, asked in containers:
+        blocks = [Block(numa_nodes, resource, size) for resource, size in asked]
+        of_pod.reuse(blocks)
+        of_pod.add(container, blocks)
+    return of_pod.frozen()
 
 
 def divide(shares: Mapping[str, Amounts], whole: Sequence[Block]) -> dict[str, tuple[Block, ...]]:

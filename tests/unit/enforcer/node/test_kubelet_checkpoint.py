@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from numapin_api.nodeassignment import MAX_ENTRIES
 from numapin_enforcer.node.kubelet_checkpoint import (
+    MOST_CONTAINERS,
     STATE_FILES,
     KubeletPins,
     checkpoint_replaced,
@@ -93,18 +95,28 @@ def test_a_checkpoint_without_a_folder_entry_was_replaced(tmp_path: Path, file: 
 @pytest.mark.parametrize(
     ("cpu", "memory", "found"),
     [
-        ('{"2"', "{}", None),
+        ('{"2"', "{}", []),
         ("static", "{", ["2"]),
         ("static", None, ["2"]),
         ("static", "Static", ["2 on 0"]),
-        ('{"policyName": "static", "entries": 7}', "Static", []),
-        ('{"policyName": "none"}', "Static", None),
-        (None, "Static", None),
+        ('{"policyName": "static", "entries": 7}', "Static", [" on 0"]),
+        ('{"policyName": "none"}', "Static", [" on 0"]),
+        (None, "Static", [" on 0"]),
+        (None, None, []),
     ],
-    ids=["damaged", "memory damaged", "none", "both", "bad entries", "no policy", "no state"],
+    ids=[
+        "damaged",
+        "memory damaged",
+        "none",
+        "both",
+        "bad entries",
+        "no CPU policy",
+        "no CPU state",
+        "no states",
+    ],
 )
 def test_the_containers_that_the_kubelet_pins(
-    tmp_path: Path, cpu: str | None, memory: str | None, found: list[str] | None
+    tmp_path: Path, cpu: str | None, memory: str | None, found: list[str]
 ) -> None:
     texts = {
         "static": {"policyName": "static", "entries": {"uid": {"main": "2"}}},
@@ -114,5 +126,39 @@ def test_the_containers_that_the_kubelet_pins(
         if text is not None:
             (tmp_path / name).write_text(json.dumps(texts[text]) if text in texts else text)
     pinned = pinned_containers(tmp_path)
-    shown = pinned and [f"{one.cpus} on {one.mems}".removesuffix(" on ") for one in pinned]
-    assert shown == (found or (None if found is None else ()))
+    shown = [f"{one.cpus} on {one.mems}".removesuffix(" on ") for one in pinned]
+    assert shown == found
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "problem"),
+    [
+        ('{"policyName": "static", "entries": 7}', "{}", "cpu_manager_state: entries is not"),
+        (
+            '{"policyName": "none"}',
+            '{"policyName": "Static", "entries": 7}',
+            "memory_manager_state:",
+        ),
+        ('{"policyName": "static"}', None, ""),
+    ],
+)
+def test_a_conflict_says_what_cannot_be_taken_over(
+    tmp_path: Path, cpu: str, memory: str | None, problem: str
+) -> None:
+    for name, text in ((STATE_FILE, cpu), (MEMORY_STATE_FILE, memory)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    pins = KubeletPins(tmp_path)
+    pins.observe(full_resync=True)
+    assert ("cannot be taken over" in pins.conflict) == bool(problem)
+    assert problem in pins.conflict
+    assert pins.pins_cpus == ("static" in cpu)
+
+
+def test_as_many_containers_are_reported_as_the_status_may_list(tmp_path: Path) -> None:
+    assert MOST_CONTAINERS == MAX_ENTRIES
+    block = [{"numaAffinity": [0]}]
+    entries = {f"uid-{number}": {"main": block} for number in range(MOST_CONTAINERS + 1)}
+    state = {"policyName": "Static", "entries": entries}
+    (tmp_path / MEMORY_STATE_FILE).write_text(json.dumps(state))
+    assert len(pinned_containers(tmp_path)) == MOST_CONTAINERS

@@ -42,6 +42,40 @@ def test_pinned_containers_are_sorted_and_have_the_numa_nodes_of_their_memory() 
     assert found == [("a", "x", "2", ""), ("b", "main", "4-5", "0-1")]
 
 
+def test_memory_that_is_bound_beside_shared_cpus() -> None:
+    """The memory manager binds every container of a Guaranteed pod."""
+    block = [{"numaAffinity": [1], "type": "memory", "size": 1}]
+    entries = {"a": {"half": block}, "b": {"main": block}}
+    memory = parse_memory_state(json.dumps({"policyName": "Static", "entries": entries}))
+    for cpus in ({"policyName": "static", "entries": {"b": {"main": "4"}}}, {"policyName": "none"}):
+        state = parse_cpu_state(json.dumps(cpus))
+        found = [tuple(one.to_wire().values()) for one in pinned(state, memory)]
+        given = "4" if "entries" in cpus else ""
+        assert found == [("a", "half", "", "1"), ("b", "main", given, "1")]
+
+
+@pytest.mark.parametrize("policy", ["none", "None", "BestEffort", "Static "])
+def test_what_another_policy_has_left_in_a_state_is_not_in_force(policy: str) -> None:
+    block = [{"numaAffinity": [1], "type": "memory", "size": 1}]
+    cpu = {"policyName": policy, "defaultCpuSet": "0-3", "entries": {"a": {"x": "4"}}}
+    memory = {"policyName": policy, "entries": {"a": {"x": block}}}
+    state = parse_cpu_state(json.dumps(cpu))
+    assert (state.policy, state.known) == (policy, CpuSet())
+    assert pinned(state, parse_memory_state(json.dumps(memory))) == ()
+
+
+def test_cpus_of_a_pod_as_a_whole_are_known_and_exclusive_to_no_container() -> None:
+    """As kubelet 1.36 writes it beside `entries`, and 1.37 in `data` alone."""
+    whole = {"entries": {"a": {"x": "4-5"}}, "podEntries": {"a": {"cpuSet": "4-7"}}}
+    common = {"policyName": "static", "defaultCpuSet": "0-3"}
+    older = {**common, **whole, "checksum": 1}
+    newer = {**common, "checksum": 1, "data": json.dumps(common | whole), "dataChecksum": 2}
+    for written in (older, newer):
+        state = parse_cpu_state(json.dumps(written))
+        assert state.exclusive == {("a", "x"): CpuSet((4, 5))}
+        assert str(state.known) == "0-7"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -66,6 +100,14 @@ def test_pinned_containers_are_sorted_and_have_the_numa_nodes_of_their_memory() 
         ('{"policyName": "static", "entries": {"a": {"x": "3-1"}}}', "a x: "),
         ('{"policyName": "static", "entries": {"a": {"x": null}}}', "a x: None is not a list"),
         ('{"policyName": "static", "entries": {"a": {"x": "99999"}}}', "a x: "),
+        ('{"policyName": "static", "podEntries": [1]}', "podEntries is not an object"),
+        ('{"policyName": "static", "podEntries": {"a": {"cpuSet": 1}}}', "a cpuSet: 1 is not"),
+        ('{"policyName": "static", "data": "{"}', "it is not JSON"),
+        ('{"policyName": "static", "data": "[]"}', "it is not a JSON object"),
+        (
+            '{"policyName": "static", "entries": {"a": {"x": "1", "x": "2"}}}',
+            "'x' stands twice in one object",
+        ),
     ],
 )
 def test_a_state_that_cannot_be_used_says_why(text: str, problem: str) -> None:

@@ -41,7 +41,7 @@ STATUSES = st.builds(
         st.builds(ContainerStatus, NAMES, NAMES, CPUS, MEMS, st.booleans()), max_size=3
     ).map(tuple),
     kubelet_containers=st.lists(
-        st.builds(KubeletContainer, NAMES, NAMES, CPUS.filter(bool), MEMS), max_size=3
+        st.builds(KubeletContainer, NAMES, NAMES, CPUS, MEMS), max_size=3
     ).map(tuple),
     claims=st.lists(st.builds(ClaimedCpus, NAMES, CPUS.filter(bool)), max_size=3).map(tuple),
     unbound_memory=st.lists(

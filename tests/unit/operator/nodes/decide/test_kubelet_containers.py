@@ -213,7 +213,13 @@ def test_pods_of_several_containers(
 
 @pytest.mark.parametrize(
     ("mems", "memory", "bound"),
-    [("1", "Static", "1"), ("1", "None", ""), ("0-1", "Static", ""), ("", "Static", "")],
+    [
+        ("1", "Static", "1"),
+        ("1", "None", ""),
+        ("0-1", "Static", "0-1"),
+        ("", "Static", ""),
+        ("7", "Static", ""),
+    ],
 )
 def test_memory_is_bound_where_the_kubelet_has_bound_it(mems: str, memory: str, bound: str) -> None:
     topology = machine(8, numa_nodes=2, memory_bytes=8 * GIB)
@@ -223,7 +229,7 @@ def test_memory_is_bound_where_the_kubelet_has_bound_it(mems: str, memory: str, 
     made = decide(picture(before, pod, policies=(policy,)))
     assert made.spec is not None
     (one,) = made.spec.containers
-    assert (str(one.cpus), str(one.mems), len(one.memory)) == ("4-5", bound, len(bound))
+    assert (str(one.cpus), str(one.mems), len(one.memory)) == ("4-5", bound, bool(bound))
     assert bool(one.outdated) == (memory == "Static" and not bound)
 
 
