@@ -1,4 +1,4 @@
-"""Finds threads that may use more CPUs than their cgroup, while any CPU is exclusive.
+"""Finds threads that may use more CPUs than their cgroup, or that were started with fewer.
 
 Does no I/O itself.
 """
@@ -14,7 +14,9 @@ from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import exclusive_cpus, in_containers
+from numapin_enforcer.plan.inherited_mask import InheritedMask
 from numapin_enforcer.plan.wide_threads import WideThreads
+from numapin_enforcer.threads.inherited import InheritedMasks
 from numapin_enforcer.threads.repeated import RepeatedThreads
 from numapin_enforcer.threads.survey import Survey, Threads
 
@@ -22,6 +24,9 @@ LOG: Final = logging.getLogger(__name__)
 
 LEAST_SECONDS: Final = 10.0
 """How long after a look the first exclusive CPU of a node leads to no new one before a resync."""
+
+IDLE_SECONDS: Final = 60.0
+"""How long after a look a resync leads to the next one while no CPU is exclusive."""
 
 MOST_AT_ONCE: Final = 8
 """Of how many cgroups the set may be written again in one pass."""
@@ -39,14 +44,17 @@ class ThreadCheck:
     def __init__(self, threads: Threads, clock: Clock | None = None) -> None:
         self._threads, self._survey = threads, Survey(threads)
         self._clock = clock or SystemClock()
-        self._repeated = RepeatedThreads()
+        self._repeated, self._inherited = RepeatedThreads(), InheritedMasks(threads)
         self._is_on, self._looked_seconds = False, -LEAST_SECONDS
+        self._idle_seconds = self._clock.monotonic()
         self._written: tuple[WideThreads, ...] = ()
 
     def look(
         self, tree: Tree, wanted: Mapping[str, Desired], naming: CgroupNaming, *, resynced: bool
     ) -> tuple[str, ...]:
         """Look at some threads, at each resync and once the first CPUs become exclusive.
+
+        While no CPU is exclusive, at a resync a minute after the last look.
 
         Returns:
             Cgroups whose set must be written again, because their threads may use exclusive CPUs of
@@ -55,13 +63,17 @@ class ThreadCheck:
         exclusive = exclusive_cpus(wanted.values())
         was_on, self._is_on = self._is_on, bool(exclusive)
         now_seconds = self._clock.monotonic()
-        is_recent = was_on or now_seconds - self._looked_seconds < LEAST_SECONDS
-        if not self._is_on or (is_recent and not resynced):
+        if not self._is_due(now_seconds, was_on=was_on, resynced=resynced):
             return ()
-        self._looked_seconds = now_seconds
-        self._repeated.forget_except(tree.cgroups.keys())
+        if self._is_on:
+            self._looked_seconds = now_seconds
+        self._idle_seconds = now_seconds
         paths = sorted(in_containers(tree, naming))
         found = self._survey.look(paths, lambda path: tree.cgroups[path].effective_cpus.mask)
+        self._inherited.update(found, tree, naming)
+        if not self._is_on:
+            return ()
+        self._repeated.forget_except(tree.cgroups.keys())
         for path in found.clean:
             self._repeated.note_clean(path, now_seconds)
         due = [one for one in found.wide if self._repeated.note_wide(one, now_seconds)]
@@ -69,9 +81,15 @@ class ThreadCheck:
         self._written = tuple(islice(harmful, MOST_AT_ONCE))
         return tuple(one.path for one in self._written)
 
+    def _is_due(self, now_seconds: float, *, was_on: bool, resynced: bool) -> bool:
+        if not self._is_on:
+            return resynced and now_seconds - self._idle_seconds >= IDLE_SECONDS
+        return resynced or not (was_on or now_seconds - self._looked_seconds < LEAST_SECONDS)
+
     def rest(self) -> None:
-        """No CPU is exclusive: nothing is looked at."""
+        """Nothing is enforced: nothing is looked at."""
         self._is_on = False
+        self._inherited.forget()
 
     def look_again(self, tree: Tree) -> None:
         """The sets were to be written again: see whether the threads follow them."""
@@ -88,6 +106,11 @@ class ThreadCheck:
     def wide(self) -> tuple[WideThreads, ...]:
         """The cgroups with wide threads now, or with some that come back again and again."""
         return self._repeated.wide
+
+    @property
+    def inherited(self) -> tuple[InheritedMask, ...]:
+        """The cgroups whose threads have the CPU affinity of the container runtime."""
+        return self._inherited.found
 
     @property
     def note(self) -> str:

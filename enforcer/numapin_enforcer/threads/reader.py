@@ -32,6 +32,21 @@ class ThreadList(NamedTuple):
 NO_THREADS: Final = ThreadList(())
 
 
+class Process(NamedTuple):
+    """The process of a thread.
+
+    Attributes:
+        id: its id, which is that of its first thread.
+        parent: the id of the process that it is a child of; 0 if that is not seen from here.
+        depth: in how many PID namespaces it is, from the one that is seen here on: 1 for the
+            container runtime, 2 for most containers.
+    """
+
+    id: int
+    parent: int
+    depth: int
+
+
 class ThreadReader:
     """The threads of this machine. What has ended meanwhile, or cannot be read, counts as gone.
 
@@ -84,6 +99,17 @@ class ThreadReader:
             return ""
         text = raw.removesuffix(b"\n").decode("ascii", "backslashreplace")
         return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+    def process(self, thread: int) -> Process | None:
+        """The process of a thread; None if it has ended. Takes 20 times as long as its mask."""
+        try:
+            text = (self._procfs / str(thread) / "status").read_bytes()
+        except OSError:
+            return None
+        lines = (line.partition(b":") for line in text.splitlines())
+        fields = {name: value.split() for name, _, value in lines}
+        depth = len(fields.get(b"NSpid", (b"",)))
+        return Process(int(fields[b"Tgid"][0]), int(fields[b"PPid"][0]), depth)
 
 
 def _read(file: int) -> bytes:

@@ -1,12 +1,13 @@
 """Looks at threads of one cgroup after another, some of them each time. Does no I/O itself."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, Protocol
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.plan.wide_threads import WideThreads
-from numapin_enforcer.threads.reader import ThreadList
+from numapin_enforcer.threads.reader import Process, ThreadList
 
 MOST_CGROUPS: Final = 160
 """How many lists of threads one look reads: each takes some 12 us."""
@@ -38,12 +39,21 @@ class Threads(Protocol):
         """Its name."""
         ...
 
+    def process(self, thread: int) -> Process | None:
+        """The process of a thread; None if it has ended."""
+        ...
+
 
 class Look(NamedTuple):
-    """What one look found: cgroups without wide threads, and those with some."""
+    """What one look found: cgroups without wide threads, and those with some.
+
+    `narrow` are those of `clean` where no thread may use some of the CPUs, with a bit mask of
+    those that threads may use.
+    """
 
     clean: tuple[str, ...]
     wide: tuple[WideThreads, ...]
+    narrow: Mapping[str, int]
 
 
 class Survey:
@@ -55,6 +65,8 @@ class Survey:
         """The cgroup whose turn was last."""
         self._resume: dict[str, int] = {}
         """Cgroups of which only a part was looked at: the last thread of that part."""
+        self._used: dict[str, int] = {}
+        """The CPUs that threads of that part, and of those before it, may use."""
         self.hidden = False
         """Whether threads were seen that have no id in this PID namespace."""
         self.cut: frozenset[str] = frozenset()
@@ -67,10 +79,8 @@ class Survey:
             paths: the cgroups, sorted.
             own: the CPUs of a cgroup, as a bit mask.
         """
-        known = set(paths)
-        self._resume = {one: last for one, last in self._resume.items() if one in known}
-        self.cut &= known
-        left, clean, wide = MOST_THREADS, list[str](), list[WideThreads]()
+        self._forget_except(set(paths))
+        left, clean, wide, narrow = MOST_THREADS, list[str](), list[WideThreads](), dict[str, int]()
         for path in self._turn(paths):
             listed = self._list(path)
             start = bisect_right(listed.ids, self._resume.get(path, 0))
@@ -79,12 +89,20 @@ class Survey:
                 break  # it is the first of the next look
             self._last = path
             left -= len(ids) + len(listed.ids) // LISTED_SHARE
-            found = self._visit(path, own(path), ids)
+            mask = own(path)
+            found, used = self._visit(path, mask, ids)
             if found is not None:
                 wide.append(found)
             elif path not in self._resume:
                 clean.append(path)
-        return Look(tuple(clean), tuple(wide))
+                if 0 != used != mask:
+                    narrow[path] = used
+        return Look(tuple(clean), tuple(wide), narrow)
+
+    def _forget_except(self, known: AbstractSet[str]) -> None:
+        self._resume = {one: last for one, last in self._resume.items() if one in known}
+        self._used = {one: mask for one, mask in self._used.items() if one in known}
+        self.cut &= known
 
     def still_wide(self, found: WideThreads, own: int) -> bool:
         """Whether one of these threads may still use CPUs that the cgroup has not."""
@@ -100,14 +118,21 @@ class Survey:
         self.cut = self.cut | {path} if listed.cut else self.cut - {path}
         return listed
 
-    def _visit(self, path: str, own: int, ids: Sequence[int]) -> WideThreads | None:
-        """The wide ones of the first of these threads."""
+    def _visit(self, path: str, own: int, ids: Sequence[int]) -> tuple[WideThreads | None, int]:
+        """The wide ones of the first of these threads, and the CPUs of all looked at so far."""
         self._resume.pop(path, None)
-        if len(ids) > MOST_THREADS:
-            self._resume[path] = ids[MOST_THREADS - 1]
-        masks = ((one, self._threads.mask(one)) for one in ids[:MOST_THREADS])
-        found = [one for one, mask in masks if mask is not None and mask & ~own]
-        return self._confirmed(path, own, found) if found else None
+        is_part = len(ids) > MOST_THREADS
+        ids = ids[:MOST_THREADS]
+        masks = [self._threads.mask(one) or 0 for one in ids]
+        used = self._used.pop(path, 0)
+        for mask in set(masks):
+            used |= mask
+        if is_part:
+            self._resume[path], self._used[path] = ids[-1], used
+        if not used & ~own:
+            return None, used
+        found = [one for one, mask in zip(ids, masks, strict=True) if mask & ~own]
+        return (self._confirmed(path, own, found) if found else None), used
 
     def _confirmed(self, path: str, own: int, found: Sequence[int]) -> WideThreads | None:
         """Those that are in the cgroup still: a thread may move, and its id go to another one."""

@@ -3,19 +3,30 @@
 Held to the real kernel by `tests/integration/enforcer/cgroups/test_io_threads.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.threads.reader import NO_THREADS, ThreadList
+from numapin_enforcer.threads.reader import NO_THREADS, Process, ThreadList
 from support.fakes.kernel import KernelModel
+
+SHIM = 50
+"""The container runtime, which is in no cgroup of the model; it may use any CPU."""
 
 
 @dataclass
 class Thread:
+    """A thread; `chosen` are the CPUs that it, or what started it, chose: all if empty.
+
+    It is a process of its own if `parent` is set, else one more thread of the process `id`.
+    """
+
     path: str
     cpus: CpuSet
     name: str
+    chosen: CpuSet = field(default_factory=CpuSet)
+    parent: int = SHIM
+    depth: int = 2
 
 
 class ModelThreads:
@@ -27,7 +38,8 @@ class ModelThreads:
         self.hidden: set[str] = set()
         self.leaving: dict[int, str] = {}
         """Threads that go to another cgroup, or (empty) end, once their mask was read."""
-        self.lists = self.masks = 0
+        self.lists = self.masks = self.processes = 0
+        self.shim = CpuSet.parse("0-63")
         self._before = self._effective()
         self.watch()
 
@@ -48,12 +60,25 @@ class ModelThreads:
         self.running[thread] = Thread(path, CpuSet.parse(cpus) if cpus else own, name)
         return thread
 
+    def start_process(
+        self, path: str, chosen: str = "", name: str = "program", parent: int = SHIM
+    ) -> int:
+        """A new process with an affinity that it chose, or inherited; returns its id.
+
+        As Linux from 6.2 on, which remembers the affinity.
+        """
+        thread = self.start(path, name=name)
+        one = self.running[thread]
+        one.chosen, one.parent = CpuSet.parse(chosen), parent
+        one.cpus = one.chosen & one.cpus or one.cpus
+        return thread
+
     def follow(self) -> None:
-        """Each cgroup that has other CPUs now gives them to its threads."""
+        """Each cgroup that has other CPUs now gives them to its threads, as far as they chose."""
         now = self._effective()
         for one in self.running.values():
             if one.path in now and now[one.path] != self._before.get(one.path):
-                one.cpus = now[one.path]
+                one.cpus = one.chosen & now[one.path] or now[one.path]
         self._before = now
 
     def threads(self, path: str) -> ThreadList:
@@ -63,8 +88,17 @@ class ModelThreads:
         ids = sorted(thread for thread, one in self.running.items() if one.path == path)
         return ThreadList(tuple(ids), path in self.hidden)
 
+    def process(self, thread: int) -> Process | None:
+        self.processes += 1
+        if thread == SHIM:
+            return Process(SHIM, 1, 1)
+        one = self.running.get(thread)
+        return Process(thread, one.parent, one.depth) if one else None
+
     def mask(self, thread: int) -> int | None:
         self.masks += 1
+        if thread == SHIM:
+            return self.shim.mask
         if thread not in self.running:
             return None
         found = self.running[thread].cpus.mask
@@ -75,6 +109,8 @@ class ModelThreads:
         return found
 
     def name(self, thread: int) -> str:
+        if thread == SHIM:
+            return "containerd-shim"
         return self.running[thread].name if thread in self.running else ""
 
     def _effective(self) -> dict[str, CpuSet]:
