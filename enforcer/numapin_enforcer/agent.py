@@ -134,8 +134,15 @@ class Agent:
             self.kubelet.conflict, unreadable, failures, failed_passes, resynced, pinned
         )
         background = self.background.report(failed_passes)
-        wide, unseen = self.threads.wide, self.threads.note
-        kernel = Kernel(done.tree, done.desired, wide, unseen, self.foreign.found)
+        threads = self.threads
+        kernel = Kernel(
+            done.tree,
+            done.desired,
+            threads.wide,
+            threads.note,
+            self.foreign.found,
+            threads.inherited,
+        )
         self.reporter.report(result, kernel, background)
         self.kubelet.log_conflict()  # last, so that it is the last line of the log
         self.background.need_list_since(self.reporter.population.newest_deserted_at)

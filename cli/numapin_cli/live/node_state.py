@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.conditions.model import Condition, find
-from numapin_api.conditions.reasons import ConditionType
+from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.containerstatus import ContainerStatus
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentStatus
@@ -112,7 +112,10 @@ class NodeState:
             return f"has {found.cpus}"
         if entry.mems and found.mems != entry.mems:
             return f"memory on {found.mems}"
-        return IN_FORCE if found.exclusive or not entry.exclusive else "not alone yet"
+        if found.exclusive or not entry.exclusive:
+            return IN_FORCE
+        is_confined = self.ready is not None and self.ready.reason == Reason.INHERITED_AFFINITY
+        return "may use a part" if is_confined else "not alone yet"
 
     def to_json(self) -> Json:
         """The node for scripts."""

@@ -39,6 +39,11 @@ class Reason(StrEnum):
         "Other tasks use the CPUs of an exclusive container, by the CPU time that the kernel "
         "counts; the spec is in force.",
     )
+    INHERITED_AFFINITY = (
+        "InheritedAffinity",
+        "Containers may use only some of their CPUs: their processes have inherited the CPU "
+        "affinity of the container runtime. Ready stays true if none of them is exclusive.",
+    )
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
     MEMORY_RESERVATION_DIFFERS = (
         "MemoryReservationDiffers",

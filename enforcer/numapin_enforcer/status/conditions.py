@@ -156,7 +156,8 @@ def foreign_note(containers: Sequence[str]) -> str:
         return ""
     return (
         f"other tasks use the CPUs of container {_shown(containers)}: look for programs of the "
-        "host on these CPUs, and keep them off by CPUAffinity or isolcpus"
+        "host on these CPUs, and keep them off by AllowedCPUs= of system.slice or isolcpus "
+        "(CPUAffinity= may confine containers too)"
     )
 
 

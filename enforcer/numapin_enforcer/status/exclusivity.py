@@ -11,7 +11,7 @@ from numapin_enforcer.cgroups.naming import Driver, other_driver
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.intruder import Intruder
+from numapin_enforcer.status.thread_cpus import Confined, Intruder
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Evidence:
         outside: cgroups of containers outside of the kubelet's tree.
         strays: pod's UID and name of the kubelet's containers that are not in the kubelet's tree.
         intruders: threads that do not keep to their cgroup.
+        confined: containers whose processes may use only a part of its CPUs.
     """
 
     restart_spec: AssignedSpec | None = None
@@ -56,6 +57,7 @@ class Evidence:
     outside: tuple[OutsideCgroup, ...] = ()
     strays: frozenset[tuple[str, str]] = frozenset()
     intruders: tuple[Intruder, ...] = ()
+    confined: tuple[Confined, ...] = ()
 
 
 NO_EVIDENCE: Final = Evidence()
@@ -81,6 +83,7 @@ class Exclusivity:
         self._index, self._evidence = index, evidence
         self._tree, self._wanted = index.tree, index.wanted
         self._idle = evidence.starting | evidence.deserted
+        self._confined = {one.path: one for one in reversed(evidence.confined)}
         self._rivals = self._find_rivals()
 
     def lack(self, path: str) -> Lack | None:
@@ -101,7 +104,7 @@ class Exclusivity:
             return Lack(_name(one), Reason.CPUS_OFFLINE, why)
         if found.effective_cpus != want.cpus:
             return Lack(_name(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
-        return self._shared(path, one) or self._late(path, one)
+        return self._shared(path, one) or self._late(path, one) or self._inherited(path, one)
 
     def _late(self, path: str, one: AssignedContainer) -> Lack | None:
         """An update that the kubelet sent before writes the set that the runtime had then."""
@@ -109,6 +112,13 @@ class Exclusivity:
         if not late:
             return None
         return Lack(_name(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}")
+
+    def _inherited(self, path: str, one: AssignedContainer) -> Lack | None:
+        """Its processes may use only some of its CPUs."""
+        found = self._confined.get(path)
+        if found is None:
+            return None
+        return Lack(_name(one), Reason.INHERITED_AFFINITY, found.why, needs_help=True)
 
     def _shared(self, path: str, one: AssignedContainer) -> Lack | None:
         rival = self._rivals.get(path)

@@ -24,6 +24,7 @@ from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
+from numapin_enforcer.plan.inherited_mask import InheritedMask
 from numapin_enforcer.plan.wide_threads import WideThreads
 from numapin_enforcer.status.conditions import (
     cgroup_obstacles,
@@ -35,13 +36,13 @@ from numapin_enforcer.status.conditions import (
 from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.exclusivity import Evidence, bound_pods
-from numapin_enforcer.status.intruder import Intruder
 from numapin_enforcer.status.other_writers import OtherWriters
 from numapin_enforcer.status.population import Population
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.readiness import missing
 from numapin_enforcer.status.status_builder import Report, Scene, build_report
 from numapin_enforcer.status.summary import Summarizer, Summary
+from numapin_enforcer.status.thread_cpus import Intruder, confined
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class Kernel:
 
     `wide` are threads that may use more CPUs than their cgroup has; `unseen` says which threads
     are not looked at, or is empty. `foreign` are exclusive containers on whose CPUs other tasks
-    run.
+    run. `inherited` are cgroups whose processes have the CPU affinity of the container runtime.
     """
 
     tree: Tree | None
@@ -83,6 +84,7 @@ class Kernel:
     wide: tuple[WideThreads, ...] = ()
     unseen: str = ""
     foreign: tuple[str, ...] = ()
+    inherited: tuple[InheritedMask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,17 +292,17 @@ class StatusReporter:
         if accepted is None:
             return Summary()
         now_seconds, population = self.clock.monotonic(), self.population
+        files, naming, names = pods.files, pods.naming, background.running
         if resynced and len(self.machine.topology.numa_nodes) > 1:
-            files, naming = pods.files, pods.naming
             bound = bound_pods(accepted.spec, kernel.tree, kernel.desired)
             self._unbound.look(kernel.tree, naming, bound, files.read_numa_stat, now_seconds)
         population.update(
-            kernel.tree, kernel.desired, pods.files.has_tasks, now_seconds, resynced=resynced
+            kernel.tree, kernel.desired, files.has_tasks, now_seconds, resynced=resynced
         )
         deserted = frozenset(
             path
             for path in population.deserted_at(background.listed_at)
-            if pods.naming.parse(path).container_id in background.running
+            if naming.parse(path).container_id in names
         )
         evidence = Evidence(
             self.local_copy.restart_spec,
@@ -309,9 +311,10 @@ class StatusReporter:
             deserted,
             background.outside,
             background.strays,
-            tuple(Intruder.of(one, pods.naming, background.running) for one in kernel.wide),
+            tuple(Intruder.of(one, naming, names) for one in kernel.wide),
+            tuple(confined(kernel.inherited, kernel.tree, naming, names, self.machine.topology)),
         )
-        arguments = (accepted.spec, kernel.tree, kernel.desired, pods.naming, evidence)
+        arguments = (accepted.spec, kernel.tree, kernel.desired, naming, evidence)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, self._summarizer.summarize(*arguments))
         return self._summarized[1]

@@ -91,8 +91,10 @@ def build_report(scene: Scene) -> Report:
         outdated=len(_outdated(scene.spec)),
     )
     stalled, working = _first(scene.stalled), _first((*scene.working, *_unsaved(summary)))
-    notes = (_fine(scene.spec, summary), foreign_note(scene.foreign), scene.note)
-    reason = Reason.FOREIGN_TASKS if scene.foreign else Reason.ENFORCED
+    confined = summary.confined.note if summary.confined else ""
+    notes = (_fine(scene.spec, summary), foreign_note(scene.foreign), confined, scene.note)
+    reason = Reason.INHERITED_AFFINITY if confined else Reason.ENFORCED
+    reason = Reason.FOREIGN_TASKS if scene.foreign else reason
     verdicts = judge(stalled, working, "; ".join(filter(None, notes)), reason)
     if working is None and (left := _outdated(scene.spec)):
         verdicts = (verdicts[0], _waiting_for(left), verdicts[2])

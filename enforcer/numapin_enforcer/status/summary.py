@@ -23,6 +23,7 @@ from numapin_enforcer.status.exclusivity import (
     unbound,
     withheld,
 )
+from numapin_enforcer.status.thread_cpus import Confined
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ class Summary:
         unsaved: how many containers are exclusive in the kernel and not reported so yet, because a
             restart would not know it.
         lacks: what keeps the spec from being in force.
+        confined: a shared container whose processes may use only a part of its CPUs; None if there
+            is none.
     """
 
     containers: tuple[ContainerStatus, ...] = ()
@@ -86,6 +89,7 @@ class Summary:
     running: tuple[str, ...] = ()
     unsaved: int = 0
     lacks: tuple[Lack, ...] = ()
+    confined: Confined | None = None
 
 
 class Summarizer:
@@ -147,7 +151,9 @@ def _summarized(
     )
     pools = _pools(spec, containers, _shared(index, naming, spec.exclusive_cpus))
     lacks = tuple(_lacks(spec, found, evidence, index.tree.root))
-    return Summary(containers, pools, running, len(unsaved), lacks or withheld(index))
+    shared = (one for one in evidence.confined if not index.wanted[one.path].exclusive)
+    lacks = lacks or withheld(index)
+    return Summary(containers, pools, running, len(unsaved), lacks, next(shared, None))
 
 
 def _lacks(

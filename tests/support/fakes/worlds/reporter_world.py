@@ -123,7 +123,8 @@ class World:
         assert accepted is not None
         names = {ID: "c"}
         desired = desire(accepted.spec, tree, NAMING, names, MACHINE) if tree else {}
-        seen = {name: more.pop(name) for name in ("wide", "unseen", "foreign") if name in more}
+        of_kernel = ("wide", "unseen", "foreign", "inherited")
+        seen = {name: more.pop(name) for name in of_kernel if name in more}
         self.reporter.report(result, Kernel(tree, desired, **seen), background(**more))
         ready = next(one for one in self.published[-1].verdicts if one.type == "Ready")
         return ready.reason, ready.message

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numapin_cli.live.node_state import NodeState
-from support.values.operator import enforcer_status
+from support.values.operator import condition, enforcer_status
 
 OWNER = {"podUID": "uid-a", "namespace": "default", "pod": "a", "container": "main"}
 POOLS = {"reserved": "0-1", "shared": "0-7"}
@@ -44,6 +44,22 @@ def test_a_container_is_compared_with_what_it_was_given(case: str) -> None:
     assert found.in_kernel(given) == expected
     (document,) = found.to_json()["containers"]
     assert document["inForce"] == (expected == "yes")
+
+
+def test_a_container_that_inherited_an_affinity_is_alone_on_a_part_of_its_cpus() -> None:
+    reported = enforcer_status(1, conditions=[condition("Stalled", reason="InheritedAffinity")])
+    found = [{"podUID": "uid-a", "container": "main", "cpus": "2-3", "exclusive": False}]
+    made = NodeState.decode(
+        {
+            "metadata": {"name": "node-1", "uid": "u", "resourceVersion": "2", "generation": 1},
+            "spec": {"pools": POOLS, "containers": [OWNER | ALONE]},
+            "status": reported | {"containers": found},
+        }
+    )
+    (document,) = made.to_json()["containers"]
+    assert document["inForce"] is False
+    assert made.view is not None
+    assert made.in_kernel(made.view.spec.containers[0]) == "may use a part"
 
 
 def test_a_container_that_does_not_run_has_nothing() -> None:

@@ -1,13 +1,15 @@
 """What a pass reports of containers that are not exclusive."""
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.assignment.decode import Spec
 from numapin_enforcer.cgroups.tree import Version, tree_of
+from numapin_enforcer.plan.inherited_mask import InheritedMask
 from numapin_enforcer.plan.wide_threads import WideThreads
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS
@@ -15,8 +17,10 @@ from numapin_enforcer.status.reporter import PassResult
 from support.fakes.worlds.reporter_world import (
     BODY,
     CONTAINER,
+    CONTAINERS,
     ID,
     MACHINE,
+    POD,
     ROOT,
     TREE,
     World,
@@ -110,6 +114,69 @@ def test_a_node_with_foreign_tasks_is_ready_and_says_so(world: World) -> None:
     assert "other tasks use the CPUs of container d/p/c" in message
     assert world.missing == {}
     assert world.report()[0] == "Enforced"
+
+
+def test_a_container_that_inherited_fewer_cpus_is_not_exclusive(world: World) -> None:
+    """Its cgroup has CPUs 2-3, and the runtime was started with CPUAffinity=0-2."""
+    container = {**CONTAINERS[0], "cpus": "2-3"}
+    pools = {"reserved": "0", "shared": "0-1"}
+    body = {"metadata": BODY["metadata"] | {"generation": 2}}
+    world.acceptance.offer({**body, "spec": {"pools": pools, "containers": [container]}}, MACHINE)
+    found = [cgroup(ROOT, "0-3"), cgroup(POD, "0-3"), cgroup(CONTAINER, "2-3")]
+    tree = tree_of(Version.V2, ROOT, found)
+    mask = InheritedMask(CONTAINER, CpuSet.parse("0-2"), "containerd-shim")
+    reason, message = world.report(tree=tree, inherited=(mask,))
+    assert (reason, world.exclusive) == ("InheritedAffinity", [False])
+    assert message.startswith(
+        "not as in the spec: container d/p/c may use only CPU 2 of 2-3: it has inherited the CPU "
+        "affinity 0-2 of the container runtime (containerd-shim): update runc to 1.2.7, 1.3.1"
+    )
+    assert "CPUAffinity=" in message
+    assert [one.type for one in world.published[-1].verdicts if one.holds] == ["Stalled"]
+    content = world.published[-1].content
+    assert [str(one.cpus) for one in content.containers] == ["2-3"], "what its cgroup has"
+    assert content.pools is not None
+    assert content.pools.exclusive == CpuSet()
+    for cpus in ("0-1", "2-3", "0-3"):  # the kernel lets it use both
+        other = replace(mask, cpus=CpuSet.parse(cpus))
+        assert world.report(tree=tree, inherited=(other,))[0] == "Enforced"
+        assert world.exclusive == [True]
+
+
+@pytest.mark.parametrize("names", [{"b" * 64: "d/web/app"}, {}])
+def test_shared_containers_that_inherited_fewer_cpus_are_noted(
+    world: World, names: dict[str, str]
+) -> None:
+    other = f"{ROOT}/pod2/{'b' * 64}"
+    paths = (f"{ROOT}/pod2", other, f"{other}/inner")
+    tree = tree_of(Version.V2, ROOT, [*TREE.cgroups.values(), *(cgroup(p, "0-2") for p in paths)])
+    mask = InheritedMask(f"{other}/inner", CpuSet.parse("0-1"), "conmon")
+    gone = replace(mask, path=f"{ROOT}/pod3/{'c' * 64}")
+    reason, message = world.report(tree=tree, inherited=(gone, mask), running=names)
+    assert (reason, world.exclusive, world.missing) == ("InheritedAffinity", [True], {})
+    who = "container d/web/app" if names else f"cgroup {other}"
+    assert f"shared containers may use only CPU 0-1 of 0-2, such as {who}: they have" in message
+    assert "update runc to 1.2.7" in message
+    assert "1 container with exclusive CPUs" in message
+    foreign = world.report(tree=tree, inherited=(mask,), foreign=("d/p/c",))
+    assert foreign[0] == "ForeignTasks"
+    assert "shared containers may use only" in foreign[1]
+    assert world.report(tree=tree)[0] == "Enforced"
+
+
+def test_isolated_cpus_that_a_process_never_had_are_no_inheritance(world: World) -> None:
+    """Without a change of its set, a process stays off them, whatever the runtime resets."""
+    isolated = replace(MACHINE, isolated=CpuSet.parse("3"))
+    world.reporter.machine = cast("Any", SimpleNamespace(topology=isolated, free_hugepages=dict))
+    other = f"{ROOT}/pod2/{'b' * 64}"
+    mask = InheritedMask(other, CpuSet.parse("0-2"), "containerd-shim")
+    body = {"metadata": BODY["metadata"] | {"generation": 2}}
+    world.acceptance.offer({**body, "spec": {"pools": {"reserved": "0", "shared": "0-3"}}}, MACHINE)
+    found = [cgroup(path, "0-3") for path in (ROOT, f"{ROOT}/pod2", other)]
+    tree = tree_of(Version.V2, ROOT, found)
+    assert world.report(tree=tree, inherited=(mask,))[0] == "Enforced"
+    less = replace(mask, cpus=CpuSet.parse("0-1"))
+    assert world.report(tree=tree, inherited=(less,))[0] == "InheritedAffinity"
 
 
 def test_threads_that_are_not_looked_at_are_noted(world: World) -> None:
