@@ -37,6 +37,7 @@ format: setup  ## let ruff rewrite the sources
 schema: setup  ## write the CRDs (also the chart's), the rules of a spec, docs/reasons.md and docs/metrics.md from their sources
 	$(BIN)/python -m numapin_api.schema crds --write crds
 	$(BIN)/python -m numapin_api.schema spec > .spec.py && mv .spec.py crds/numapin_api/schema/assignment_spec.py
+	$(BIN)/python -m numapin_api.schema plain > .plain.py && mv .plain.py crds/numapin_api/schema/plain.py
 	$(BIN)/python -m numapin_api.schema reasons > docs/reasons.md
 	$(BIN)/python docs/generate
 	charts/generate

@@ -14,7 +14,7 @@ from cgroup_trees import OWNER, others, pods
 from labs import progress
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs

@@ -20,7 +20,7 @@ from pathlib import Path
 from cgroup_trees import OWNER, cgroups
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs

@@ -21,6 +21,7 @@ from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.moves.model import Moving
 from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
 from numapin_api.schema.cel_rules import rule, rules
+from numapin_api.schema.derived import HasExclusiveCpus
 from numapin_api.wire import WireModel, atomic_list, keyed_list
 
 MAX_ENTRIES: Final = 2048
@@ -191,7 +192,7 @@ class Refusal(WireModel):
     )
 
 
-class NodeAssignmentSpec(WireModel):
+class NodeAssignmentSpec(HasExclusiveCpus, WireModel):
     """The desired state of the node; written only by the operator.
 
     `pools` is unset until the node's topology is known, and where `mode` is None.
@@ -257,11 +258,6 @@ class NodeAssignmentSpec(WireModel):
         "more; unset while one does. A policy that returns before finds its containers where they "
         "are.",
     )
-
-    @property
-    def exclusive_cpus(self) -> CpuSet:
-        """The CPUs of all exclusive containers."""
-        return CpuSet.union(one.cpus for one in self.containers if one.exclusive)
 
 
 class NodeAssignmentStatus(WireModel):

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.assignment.spec import AssignedSpec
+from numapin_api.schema.plain import NodeAssignmentSpec, RuntimeStatus
 from numapin_enforcer.cfs_quota.plan import (
     UnlimitedCgroups,
     cgroups_without_limit,
@@ -22,7 +23,7 @@ from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.reconciler import Converged
 from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.interface import ContainerResources
+from numapin_enforcer.runtime.interface import ContainerResources, RuntimeVersion
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.own_container import OwnContainer
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
@@ -30,11 +31,13 @@ from numapin_enforcer.runtime.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updater import NO_CHANGE, RuntimeUpdater
 from numapin_enforcer.status.conditions import move_obstacles, moving, stale_in_runtime, unnamed
-from numapin_enforcer.status.content import RuntimeStatus
 from numapin_enforcer.status.reporter import BackgroundReport
 from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets
 from numapin_enforcer.systemd.updater import SliceUpdater
+
+_LONGEST_RUNTIME_TEXT: Final = 128
+"""Longest name or version of a runtime, in characters."""
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +67,7 @@ class BackgroundUpdates:
 
     def update(
         self,
-        spec: AssignedSpec | None,
+        spec: NodeAssignmentSpec | None,
         pods: PodTree,
         done: Converged,
         *,
@@ -117,7 +120,7 @@ class BackgroundUpdates:
 
     def _locate_outside(
         self,
-        spec: AssignedSpec | None,
+        spec: NodeAssignmentSpec | None,
         pods: PodTree,
         index: ContainerIndex,
         *,
@@ -172,7 +175,7 @@ class BackgroundUpdates:
         """What the background tasks report after so many failed passes in a row."""
         version = self.names.runtime_version
         return BackgroundReport(
-            RuntimeStatus.cut(version.name, version.version) if version else None,
+            _cut(version) if version else None,
             stale_cpus={**self.slices.stale_cpus, **self._runtime_stale},
             stalled=tuple(self._stalled(failed_passes)),
             working=tuple(self._working(failed_passes)),
@@ -206,7 +209,7 @@ class BackgroundUpdates:
 
     def _update_quotas(
         self,
-        spec: AssignedSpec | None,
+        spec: NodeAssignmentSpec | None,
         pods: PodTree,
         done: Converged,
         assigned: Iterable[str],
@@ -268,7 +271,7 @@ class BackgroundUpdates:
 
     def _find_unlisted(
         self,
-        spec: AssignedSpec | None,
+        spec: NodeAssignmentSpec | None,
         pods: PodTree,
         tree: Tree,
         found: Mapping[str, tuple[str, str]],
@@ -312,3 +315,10 @@ class BackgroundUpdates:
                 resources[id_] = replace(update.resources, quota_us=quota_us)
         own = self._own.resources(done.failures, done.tree, done.desired, index.found)
         self.runtime.want(resources | own, previous)
+
+
+def _cut(version: RuntimeVersion) -> RuntimeStatus:
+    """The runtime's own texts, cut to what the status may hold."""
+    return RuntimeStatus(
+        version.name[:_LONGEST_RUNTIME_TEXT], version.version[:_LONGEST_RUNTIME_TEXT]
+    )

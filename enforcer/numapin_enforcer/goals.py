@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired, FoundMems
 from numapin_enforcer.plan.desired import Rules, in_containers, release
@@ -48,7 +48,7 @@ class AssignmentGoal:
         by_runtime: cgroups of containers that gain CPUs by their runtime; see `leave_growth`.
     """
 
-    spec: AssignedSpec
+    spec: NodeAssignmentSpec
     topology: Topology
     names: Mapping[str, str]
     found_mems: FoundMems = field(default_factory=dict)

@@ -8,9 +8,11 @@ from typing import Any, Final
 import yaml
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.schema.check import KEYWORDS
 from numapin_api.schema.definitions import SchemaError, definitions, structural
+from numapin_api.schema.plain_module import plain_module
+from numapin_api.wire import WireModel
 
 REASONS_HEAD: Final = """\
 # Reasons
@@ -53,9 +55,13 @@ def reasons_page() -> str:
     return REASONS_HEAD + "".join(f"| `{one}` | {one.meaning} |\n" for one in Reason)
 
 
-def spec_module() -> str:
-    """The text of schema/assignment_spec.py."""
-    rules = _rules(structural(NodeAssignmentSpec), "spec")
+def spec_module(model: type[WireModel]) -> str:
+    """The text of schema/assignment_spec.py, by the model of a spec.
+
+    Raises:
+        SchemaError: the model has a rule that is not checked by schema/check.py.
+    """
+    rules = _rules(structural(model), "spec")
     return f"{SPEC_HEAD}{pformat(rules, width=100, sort_dicts=False)}\n"
 
 
@@ -85,13 +91,17 @@ def main() -> None:
         "--write", metavar="DIR", type=Path, help="write each into its file in DIR instead"
     )
     commands.add_parser("spec", help="print the rules of a NodeAssignment's spec as Python")
+    commands.add_parser("plain", help="print the plain classes of a NodeAssignment as Python")
     commands.add_parser("reasons", help="print the table of reasons as Markdown")
     arguments = parser.parse_args()
     if arguments.command == "reasons":
         print(reasons_page(), end="")  # noqa: T201
         return
     if arguments.command == "spec":
-        print(spec_module(), end="")  # noqa: T201
+        print(spec_module(NodeAssignmentSpec), end="")  # noqa: T201
+        return
+    if arguments.command == "plain":
+        print(plain_module(NodeAssignmentSpec, NodeAssignmentStatus), end="")  # noqa: T201
         return
     for name, definition in definitions().items():
         if arguments.write is None:

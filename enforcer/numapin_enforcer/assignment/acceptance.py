@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.text import join_texts
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
-from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec, unknown_fields
+from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec, unknown_fields
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.assignment.validation import find_problems
 
 LOG: Final = logging.getLogger(__name__)
@@ -103,11 +103,11 @@ class Acceptance:
         if not self.enforces:
             return
         LOG.warning("releasing every cgroup, since this node has no NodeAssignment")
-        self.accepted = Assignment(self.node_name, "", 0, Spec(mode="None"))
+        self.accepted = Assignment(self.node_name, "", 0, NodeAssignmentSpec(mode="None"))
         self.refusal = self.waiting = None
         self.generation, self._seen = 0, ("", 0)
 
-    def _was_accepted(self, name: str, spec: AssignedSpec) -> bool:
+    def _was_accepted(self, name: str, spec: NodeAssignmentSpec) -> bool:
         """Whether it is in force already: a CPU that went offline since does not change that."""
         known = self.accepted
         return known is not None and (known.node_name, known.spec) == (name, spec)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
-from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec
-from numapin_enforcer.assignment.spec import AssignedSpec
+from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Assignment:
     node_name: str
     uid: str
     generation: int
-    spec: AssignedSpec
+    spec: NodeAssignmentSpec
 
 
 class LocalCopy:
@@ -98,11 +98,11 @@ class LocalCopyWriter:
         return f"the assignment could not be saved in {self._copy.path}: {text}"
 
     @property
-    def restart_spec(self) -> AssignedSpec | None:
+    def restart_spec(self) -> NodeAssignmentSpec | None:
         """The spec that a restart would load now; None once the newest one is on disk."""
         if self._newest == self._saved:
             return None
-        return self._saved.spec if self._saved is not None else Spec()
+        return self._saved.spec if self._saved is not None else NodeAssignmentSpec()
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps the assignment from being saved: a disk that refuses, or a defect."""

@@ -1,10 +1,10 @@
 """The fields of log lines about a container."""
 
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_daemon.logs import POD_UID
-from numapin_enforcer.assignment.spec import AssignedContainer
 
 
-def log_fields(one: AssignedContainer | None) -> dict[str, object]:
+def log_fields(one: ContainerAssignment | None) -> dict[str, object]:
     """The pod and the name of a container; nothing if it is not known."""
     if one is None:
         return {}

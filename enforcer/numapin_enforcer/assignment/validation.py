@@ -7,8 +7,8 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedPools, AssignedSpec
 
 MOST_PROBLEMS: Final = 20
 """How many problems of a spec are named."""
@@ -27,7 +27,7 @@ class Problem:
 
 
 def find_problems(
-    spec: AssignedSpec, topology: Topology, name: str, node_name: str
+    spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
 ) -> tuple[Problem, ...]:
     """The first reasons why `spec` cannot be enforced; empty if it can.
 
@@ -48,7 +48,7 @@ def find_problems(
 
 
 def _problems(
-    spec: AssignedSpec, topology: Topology, name: str, node_name: str
+    spec: NodeAssignmentSpec, topology: Topology, name: str, node_name: str
 ) -> Iterator[Problem]:
     if name != node_name:
         message = f"it is for the node {name}, and this node is {node_name}"
@@ -73,7 +73,7 @@ def _invalid(field: str, message: str) -> Problem:
     return Problem(Reason.INVALID_ASSIGNMENT, field, message)
 
 
-def _pool_problems(pools: AssignedPools, topology: Topology) -> Iterator[Problem]:
+def _pool_problems(pools: Pools, topology: Topology) -> Iterator[Problem]:
     yield from _cpu_problems("spec.pools.shared", pools.shared, topology)
     yield from _cpu_problems("spec.pools.reserved", pools.reserved, topology)
 
@@ -98,7 +98,7 @@ def _mem_problems(field: str, mems: MemSet, topology: Topology) -> Iterator[Prob
 
 
 def _container_problems(
-    field: str, one: AssignedContainer, topology: Topology
+    field: str, one: ContainerAssignment, topology: Topology
 ) -> Iterator[Problem]:
     if one.exclusive and not one.cpus:
         yield _invalid(f"{field}.cpus", f"{_name(one)} is exclusive, but has no CPUs")
@@ -106,7 +106,7 @@ def _container_problems(
     yield from _mem_problems(f"{field}.mems", one.mems, topology)
 
 
-def _duplicates(containers: Sequence[AssignedContainer]) -> Iterator[Problem]:
+def _duplicates(containers: Sequence[ContainerAssignment]) -> Iterator[Problem]:
     seen: dict[tuple[str, str], int] = {}
     for index, one in enumerate(containers):
         first = seen.setdefault((one.pod_uid, one.container), index)
@@ -115,7 +115,7 @@ def _duplicates(containers: Sequence[AssignedContainer]) -> Iterator[Problem]:
             yield _invalid(f"spec.containers[{index}]", message)
 
 
-def _overlaps(spec: AssignedSpec) -> Iterator[Problem]:
+def _overlaps(spec: NodeAssignmentSpec) -> Iterator[Problem]:
     """Exclusive CPUs that a pool has as well, or a container of another pod.
 
     Containers of one pod may have the same CPUs, as in the kubelet: an init container ends before
@@ -137,17 +137,17 @@ class _Taken:
     """The exclusive CPUs of the containers so far; no two containers are compared."""
 
     def __init__(self) -> None:
-        self._first: dict[int, AssignedContainer] = {}
+        self._first: dict[int, ContainerAssignment] = {}
         """Each CPU with the first container that has it."""
         self._by_pod: dict[str, CpuSet] = {}
         self._all = CpuSet()
 
-    def add(self, one: AssignedContainer) -> None:
+    def add(self, one: ContainerAssignment) -> None:
         self._first.update(dict.fromkeys(one.cpus - self._all, one))
         self._by_pod[one.pod_uid] = self._by_pod.get(one.pod_uid, CpuSet()) | one.cpus
         self._all |= one.cpus
 
-    def problems(self, field: str, one: AssignedContainer, how: str) -> Iterator[Problem]:
+    def problems(self, field: str, one: ContainerAssignment, how: str) -> Iterator[Problem]:
         """The CPUs that only other pods have so far, by the container that has them."""
         foreign = one.cpus & self._all - self._by_pod.get(one.pod_uid, CpuSet())
         while foreign:
@@ -157,9 +157,7 @@ class _Taken:
             foreign -= other.cpus
 
 
-def _pool_overlaps(
-    field: str, one: AssignedContainer, pools: AssignedPools | None
-) -> Iterator[Problem]:
+def _pool_overlaps(field: str, one: ContainerAssignment, pools: Pools | None) -> Iterator[Problem]:
     named = (("shared", pools.shared), ("reserved", pools.reserved)) if pools else ()
     for what, pool in named:
         if one.cpus & pool:
@@ -167,5 +165,5 @@ def _pool_overlaps(
             yield _invalid(field, message)
 
 
-def _name(one: AssignedContainer) -> str:
+def _name(one: ContainerAssignment) -> str:
     return f"{one.namespace}/{one.pod}/{one.container}"

@@ -9,10 +9,10 @@ Does no I/O.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, ListFormatError
+from numapin_api.schema.plain import ClaimedCpus
 
 VARIABLE: Final = "DRA_CPUSET_"
 """A variable of this name and the claim's UID tells a container its CPUs."""
@@ -22,18 +22,6 @@ _UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 class CdiSpecError(ValueError):
     """A file is not as the driver writes it; the text says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedCpus:
-    """The CPUs that the driver has given to one ResourceClaim."""
-
-    claim_uid: str
-    cpus: CpuSet
-
-    def to_wire(self) -> dict[str, Any]:
-        """The claim as values for JSON."""
-        return {"claimUID": self.claim_uid, "cpus": str(self.cpus)}
 
 
 def claimed_cpus(content: bytes) -> Iterator[ClaimedCpus]:

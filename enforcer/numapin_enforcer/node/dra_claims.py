@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import ClaimedCpus
 from numapin_daemon import atomic_file
-from numapin_enforcer.node.cdi_spec import CdiSpecError, ClaimedCpus, claimed_cpus
+from numapin_enforcer.node.cdi_spec import CdiSpecError, claimed_cpus
 
 LOG: Final = logging.getLogger(__name__)
 

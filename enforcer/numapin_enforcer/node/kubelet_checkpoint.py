@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from numapin_api.schema.plain import KubeletContainer
 from numapin_daemon import atomic_file
 from numapin_enforcer.node.kubelet_state import (
     STATIC_CPUS,
     STATIC_MEMORY,
     CpuState,
-    KubeletContainer,
     KubeletStateError,
     MemoryState,
     checkpoint,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, ListFormatError, MemSet
+from numapin_api.schema.plain import KubeletContainer
 
 STATIC_CPUS: Final = "static"
 STATIC_MEMORY: Final = "Static"
@@ -28,28 +29,6 @@ ContainerKey = tuple[str, str]
 
 class KubeletStateError(ValueError):
     """A checkpoint is damaged, or of a version that is not known; the text says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class KubeletContainer:
-    """A container that the kubelet pins.
-
-    `cpus` is empty if it has none of its own, `mems` if its memory is not bound.
-    """
-
-    pod_uid: str
-    container: str
-    cpus: CpuSet
-    mems: MemSet = MemSet()
-
-    def to_wire(self) -> dict[str, Any]:
-        """The container as values for JSON."""
-        return {
-            "podUID": self.pod_uid,
-            "container": self.container,
-            "cpus": str(self.cpus),
-            "mems": str(self.mems),
-        }
 
 
 @dataclass(frozen=True, slots=True)

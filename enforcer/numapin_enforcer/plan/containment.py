@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.tree import Tree
 
 FoundMems = Mapping[str, MemSet]
@@ -26,7 +26,7 @@ class Desired:
 
     cpus: CpuSet
     mems: MemSet
-    container: AssignedContainer | None = None
+    container: ContainerAssignment | None = None
     exclusive: bool = False
 
     @property

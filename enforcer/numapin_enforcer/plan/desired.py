@@ -6,8 +6,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupName, CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 from numapin_enforcer.plan.containment import (
@@ -21,7 +21,7 @@ from numapin_enforcer.plan.containment import (
 
 
 def desire(
-    spec: AssignedSpec,
+    spec: NodeAssignmentSpec,
     tree: Tree,
     naming: CgroupNaming,
     names: Mapping[str, str],
@@ -109,7 +109,7 @@ class _Certainty(Enum):
 
 class _Identity(NamedTuple):
     certainty: _Certainty
-    container: AssignedContainer | None
+    container: ContainerAssignment | None
 
 
 class Rules:
@@ -117,7 +117,7 @@ class Rules:
 
     def __init__(
         self,
-        spec: AssignedSpec,
+        spec: NodeAssignmentSpec,
         naming: CgroupNaming,
         topology: Topology,
         found_mems: FoundMems = NONE_BOUND,
@@ -125,7 +125,7 @@ class Rules:
         """Args: as in `desire`; `found_mems` is restored where `spec` binds no longer."""
         self._naming, self._online, self._mems = naming, topology.online, topology.mems
         self.found_mems = found_mems
-        self._pods: dict[str, dict[str, AssignedContainer]] = {}
+        self._pods: dict[str, dict[str, ContainerAssignment]] = {}
         for one in spec.containers:
             self._pods.setdefault(one.pod_uid, {})[one.container] = one
         self.shared = Desired(self._shared_cpus(spec), MemSet())
@@ -152,11 +152,11 @@ class Rules:
             desired[path] = one if one.mems else self._on_left_mems(one, tree, path)
         return desired
 
-    def listed(self, pod_uid: str) -> Mapping[str, AssignedContainer]:
+    def listed(self, pod_uid: str) -> Mapping[str, ContainerAssignment]:
         """The containers of a pod that the spec lists, by name."""
         return self._pods.get(pod_uid, {})
 
-    def assigned(self, one: AssignedContainer) -> Desired:
+    def assigned(self, one: ContainerAssignment) -> Desired:
         """The sets that the spec gives a container, without what is offline."""
         own = one.cpus & self._online
         return Desired(
@@ -183,11 +183,11 @@ class Rules:
             shared = self._shared_on[mems.mask] = Desired(one.cpus, mems)
         return shared
 
-    def online(self, one: AssignedContainer) -> CpuSet:
+    def online(self, one: ContainerAssignment) -> CpuSet:
         """Those of a container's CPUs that are online."""
         return one.cpus & self._online
 
-    def _shared_cpus(self, spec: AssignedSpec) -> CpuSet:
+    def _shared_cpus(self, spec: NodeAssignmentSpec) -> CpuSet:
         """The online CPUs of the pool; if there is none, those not exclusive; at worst all."""
         pool = spec.pools.shared if spec.pools else CpuSet()
         return pool & self._online or self._online - spec.exclusive_cpus or self._online
@@ -263,8 +263,8 @@ class _Found:
         )
 
     def _awaited(
-        self, pod_uid: str, listed: Iterable[AssignedContainer]
-    ) -> AssignedContainer | None:
+        self, pod_uid: str, listed: Iterable[ContainerAssignment]
+    ) -> ContainerAssignment | None:
         """The exclusive container that the only unnamed cgroup of a pod can be.
 
         None if several cgroups of the pod are unnamed or all are, if the unnamed containers have
@@ -273,7 +273,7 @@ class _Found:
         """
         if self._unnamed[pod_uid] != 1 or pod_uid not in self._pods_with_names:
             return None
-        named_cpus, unnamed = CpuSet(), dict[tuple[CpuSet, MemSet], AssignedContainer]()
+        named_cpus, unnamed = CpuSet(), dict[tuple[CpuSet, MemSet], ContainerAssignment]()
         for one in listed:
             assigned = self._rules.assigned(one)
             if not assigned.exclusive:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
 from numapin_enforcer.cgroups.tree import Tree, differing, parent
 from numapin_enforcer.plan.containment import (
@@ -22,7 +22,7 @@ from numapin_enforcer.plan.desired import Rules
 class _Answer:
     """The desired sets, and what they were computed from."""
 
-    spec: AssignedSpec
+    spec: NodeAssignmentSpec
     topology: Topology
     names: Mapping[str, str]
     tree: Tree
@@ -46,7 +46,7 @@ class DesiredCache:
 
     def desired(
         self,
-        spec: AssignedSpec,
+        spec: NodeAssignmentSpec,
         tree: Tree,
         names: Mapping[str, str],
         topology: Topology,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.assignment.spec import AssignedContainer
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.processes import has_processes
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, parent
 from numapin_enforcer.plan.containment import Desired
@@ -38,7 +38,7 @@ class Drift:
     path: str
     found: tuple[CpuSet, MemSet]
     meant: tuple[CpuSet, MemSet]
-    container: AssignedContainer | None = None
+    container: ContainerAssignment | None = None
     exclusive_cpus: CpuSet = CpuSet()
     is_exclusive: bool = False
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version
 from numapin_enforcer.plan.containment import Desired, contain
@@ -11,7 +11,7 @@ from numapin_enforcer.plan.desired import desire
 
 
 def fence(
-    spec: AssignedSpec, tree: Tree, naming: CgroupNaming, topology: Topology
+    spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming, topology: Topology
 ) -> dict[str, Desired]:
     """The sets with which no cgroup has CPUs that another pod has exclusively.
 
@@ -50,7 +50,7 @@ def fence(
 
 
 def fence_new(
-    spec: AssignedSpec, tree: Tree, naming: CgroupNaming, topology: Topology
+    spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming, topology: Topology
 ) -> dict[str, Desired]:
     """As `fence`, but only for cgroups that nothing has set since they were created.
 

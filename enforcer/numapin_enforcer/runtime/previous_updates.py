@@ -9,7 +9,7 @@ assignment takes their CPUs away, the runtime must be updated as well.
 from collections.abc import Collection, Mapping
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.assignment.spec import AssignedSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import parent
 from numapin_enforcer.runtime.interface import ContainerResources
 
@@ -21,7 +21,7 @@ class PreviousUpdates:
     the runtime names it.
     """
 
-    def __init__(self, enforced: AssignedSpec | None) -> None:
+    def __init__(self, enforced: NodeAssignmentSpec | None) -> None:
         """Args: `enforced` is what the previous process enforced; None if nothing."""
         self._pods: dict[str, dict[str, ContainerResources]] = {}
         for one in enforced.containers if enforced is not None else ():
@@ -66,7 +66,9 @@ class PreviousUpdates:
         left = self._left or {}
         return {id_: self._pods[uid][names[id_]] for id_, (_, uid) in left.items() if id_ in names}
 
-    def unnamed(self, spec: AssignedSpec | None, names: Mapping[str, str]) -> dict[str, CpuSet]:
+    def unnamed(
+        self, spec: NodeAssignmentSpec | None, names: Mapping[str, str]
+    ) -> dict[str, CpuSet]:
         """Pod's cgroup to the CPUs that the runtime may write to a container in it.
 
         That container has no known name yet, so it cannot be updated. CPUs that `spec` assigns to

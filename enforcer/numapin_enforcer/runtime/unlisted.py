@@ -5,7 +5,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.quantity import plural
-from numapin_enforcer.assignment.spec import AssignedSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.processes import has_processes
 from numapin_enforcer.cgroups.tree import Tree
 
@@ -14,7 +14,7 @@ SHORT_ID: Final = 13
 
 
 def unlisted_obstacles(
-    spec: AssignedSpec | None,
+    spec: NodeAssignmentSpec | None,
     tree: Tree,
     unlisted: Mapping[str, tuple[str, str]],
     named: Collection[tuple[str, str]],

@@ -8,8 +8,8 @@ from contextlib import closing
 from functools import partial
 from typing import Final, NoReturn, Protocol
 
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.assignment.copy_file import CopyFile
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate, PatientFiles
@@ -153,7 +153,7 @@ class Standby:
             if problem:
                 LOG.warning("new pods are fenced late", extra={"why": problem})
 
-    def _spec_to_enforce(self) -> AssignedSpec | None:
+    def _spec_to_enforce(self) -> NodeAssignmentSpec | None:
         conflict = static_policy_conflict(self._settings.kubelet_state_dir)
         return None if conflict else self._saved.spec()
 
@@ -210,7 +210,7 @@ class Fencing:
         self._reconciler: Reconciler | None = None
         self._is_fencing = False
 
-    def make_pass(self, pods: PodTree, spec: AssignedSpec) -> float:
+    def make_pass(self, pods: PodTree, spec: NodeAssignmentSpec) -> float:
         """Make one pass.
 
         Args:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import Rules
@@ -18,7 +18,7 @@ from numapin_enforcer.plan.writes import Held, Plan, plan
 class FenceGoal:
     """No cgroup has exclusive CPUs of another pod, by the last accepted spec."""
 
-    spec: AssignedSpec
+    spec: NodeAssignmentSpec
     topology: Topology
 
     def desired(self, tree: Tree, cache: DesiredCache) -> Mapping[str, Desired]:

@@ -3,8 +3,9 @@
 import logging
 from typing import Final
 
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
-from numapin_enforcer.assignment.decode import InvalidSpecError, Spec, decode_spec
+from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -15,9 +16,9 @@ class SavedSpec:
     def __init__(self, copy: CopyFile) -> None:
         self._copy = copy
         self._seen: tuple[int, int] | None = None
-        self._spec: Spec | None = None
+        self._spec: NodeAssignmentSpec | None = None
 
-    def spec(self) -> Spec | None:
+    def spec(self) -> NodeAssignmentSpec | None:
         """What must be in force; None if nothing must, or the copy is not usable."""
         try:
             found = self._copy.path.stat()
@@ -29,7 +30,7 @@ class SavedSpec:
             self._seen, self._spec = seen, self._read()
         return self._spec
 
-    def _read(self) -> Spec | None:
+    def _read(self) -> NodeAssignmentSpec | None:
         try:
             saved = self._copy.read()
             return self._parse(saved["spec"]) if saved is not None else None
@@ -37,7 +38,7 @@ class SavedSpec:
             LOG.warning("the local copy of the assignment is unusable", extra={"error": error})
             return None
 
-    def _parse(self, wire: object) -> Spec | None:
+    def _parse(self, wire: object) -> NodeAssignmentSpec | None:
         """A spec; None if it enforces nothing."""
         try:
             spec = decode_spec(wire)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.text import join_texts
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
@@ -161,7 +161,7 @@ def foreign_note(containers: Sequence[str]) -> str:
     )
 
 
-def unread_note(unread: Sequence[Unread], spec: AssignedSpec | None) -> str:
+def unread_note(unread: Sequence[Unread], spec: NodeAssignmentSpec | None) -> str:
     """Which pods have cgroups that are not read; empty if all are. No container loses by it."""
     if not unread:
         return ""

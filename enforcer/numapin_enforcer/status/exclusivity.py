@@ -6,7 +6,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_enforcer.cgroups.naming import Driver, other_driver
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
@@ -50,7 +50,7 @@ class Evidence:
         confined: containers whose processes may use only a part of its CPUs.
     """
 
-    restart_spec: AssignedSpec | None = None
+    restart_spec: NodeAssignmentSpec | None = None
     stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
     starting: frozenset[str] = frozenset()
     deserted: frozenset[str] = frozenset()
@@ -106,21 +106,21 @@ class Exclusivity:
             return Lack(_name(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
         return self._shared(path, one) or self._late(path, one) or self._inherited(path, one)
 
-    def _late(self, path: str, one: AssignedContainer) -> Lack | None:
+    def _late(self, path: str, one: ContainerAssignment) -> Lack | None:
         """An update that the kubelet sent before writes the set that the runtime had then."""
         late = self._evidence.stale_cpus.get(path, CpuSet()) - self._wanted[path].cpus
         if not late:
             return None
         return Lack(_name(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}")
 
-    def _inherited(self, path: str, one: AssignedContainer) -> Lack | None:
+    def _inherited(self, path: str, one: ContainerAssignment) -> Lack | None:
         """Its processes may use only some of its CPUs."""
         found = self._confined.get(path)
         if found is None:
             return None
         return Lack(_name(one), Reason.INHERITED_AFFINITY, found.why, needs_help=True)
 
-    def _shared(self, path: str, one: AssignedContainer) -> Lack | None:
+    def _shared(self, path: str, one: ContainerAssignment) -> Lack | None:
         rival = self._rivals.get(path)
         if rival is None:
             return None
@@ -214,7 +214,9 @@ def unbound(found: Cgroup, want: Desired) -> Lack | None:
     return Lack(_name(one), Reason.MEMORY_WITHHELD, why)
 
 
-def bound_pods(spec: AssignedSpec, tree: Tree, desired: Mapping[str, Desired]) -> frozenset[str]:
+def bound_pods(
+    spec: NodeAssignmentSpec, tree: Tree, desired: Mapping[str, Desired]
+) -> frozenset[str]:
     """The pods whose memory is on the NUMA nodes of the spec: no container has others yet."""
     others = {
         want.container.pod_uid
@@ -226,7 +228,7 @@ def bound_pods(spec: AssignedSpec, tree: Tree, desired: Mapping[str, Desired]) -
     return frozenset(one.pod_uid for one in spec.containers if one.mems) - others
 
 
-def stray(one: AssignedContainer, evidence: Evidence, kubepods: str) -> Lack:
+def stray(one: ContainerAssignment, evidence: Evidence, kubepods: str) -> Lack:
     """An exclusive container that runs, and has no cgroup in `kubepods`, the kubelet's tree."""
     names = (f"pod{one.pod_uid}", f"pod{one.pod_uid.replace('-', '_')}")
     own = (other.path for other in evidence.outside if any(name in other.path for name in names))
@@ -267,5 +269,5 @@ def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:
     return f"{why}: another program sets it, or a cpuset partition has them"
 
 
-def _name(one: AssignedContainer) -> str:
+def _name(one: ContainerAssignment) -> str:
     return f"container {one.namespace}/{one.pod}/{one.container}"

@@ -8,6 +8,12 @@ from typing import Any, Final
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.compact import compact_free_hugepages, compact_topology
+from numapin_api.schema.plain import (
+    CgroupStatus,
+    KubeletContainer,
+    NodeAssignmentStatus,
+    RuntimeStatus,
+)
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_daemon.clock import Clock, SystemClock
@@ -21,7 +27,6 @@ from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.dra_claims import DraClaims
-from numapin_enforcer.node.kubelet_state import KubeletContainer
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.drift import Drift, DriftCount
 from numapin_enforcer.plan.inherited_mask import InheritedMask
@@ -33,7 +38,6 @@ from numapin_enforcer.status.conditions import (
     unknown_note,
     unread_note,
 )
-from numapin_enforcer.status.content import CgroupStatus, NodeStatus, RuntimeStatus
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.exclusivity import Evidence, bound_pods
 from numapin_enforcer.status.other_writers import OtherWriters
@@ -196,7 +200,7 @@ class StatusReporter:
 
     def failed(self, obstacle: Obstacle) -> None:
         """A pass failed unexpectedly: what was reported stays, and the conditions say why."""
-        facts = NodeStatus(observed_generation=self.acceptance.generation)
+        facts = NodeAssignmentStatus(observed_generation=self.acceptance.generation)
         report = Report(facts, judge(obstacle, None, ""), failed=True)
         self.publisher.publish(report)
         self.health.passed(missing({}, report))
@@ -257,14 +261,14 @@ class StatusReporter:
         unread = kernel.tree.unread if kernel.tree is not None else ()
         return unread_note(unread, accepted.spec if accepted is not None else None)
 
-    def _facts(self, runtime: RuntimeStatus | None) -> NodeStatus:
+    def _facts(self, runtime: RuntimeStatus | None) -> NodeAssignmentStatus:
         topology = self.machine.topology
         if self._hardware is None or self._hardware[0] != topology:
             self._hardware = (topology, compact_topology(topology))
-        return NodeStatus(
+        return NodeAssignmentStatus(
             observed_generation=self.acceptance.generation,
             topology=self._hardware[1],
-            free_hugepages=compact_free_hugepages(self.machine.free_hugepages()),
+            free_hugepages=tuple(compact_free_hugepages(self.machine.free_hugepages())),
             claims=self.claims.on(topology.online),
             unbound_memory=self._unbound.found,
             drift_count=self._drifts.total,

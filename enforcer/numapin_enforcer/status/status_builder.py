@@ -10,9 +10,8 @@ from typing import Any, Final
 from numapin_api.conditions.merging import merge_conditions
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
-from numapin_enforcer.assignment.spec import AssignedSpec
+from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_enforcer.status.conditions import SHOWN, foreign_note, judge
-from numapin_enforcer.status.content import NodeStatus
 from numapin_enforcer.status.summary import Summary
 
 KERNEL_FIELDS: Final = ("containers", "pools", "running")
@@ -32,7 +31,7 @@ class Report:
         failed: there was no result at all; everything stays but generation and conditions.
     """
 
-    content: NodeStatus
+    content: NodeAssignmentStatus
     verdicts: tuple[Verdict, ...]
     blind: bool = False
     failed: bool = False
@@ -70,8 +69,8 @@ class Scene:
         foreign: the exclusive containers on whose CPUs other tasks run.
     """
 
-    facts: NodeStatus
-    spec: AssignedSpec | None
+    facts: NodeAssignmentStatus
+    spec: NodeAssignmentSpec | None
     summary: Summary | None
     stalled: Sequence[Obstacle] = ()
     working: Sequence[Obstacle] = ()
@@ -101,12 +100,12 @@ def build_report(scene: Scene) -> Report:
     return Report(content, verdicts, blind=scene.summary is None)
 
 
-def _refused(spec: AssignedSpec | None) -> int:
+def _refused(spec: NodeAssignmentSpec | None) -> int:
     """How many pods are refused, with those that the spec has no room for."""
     return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
 
 
-def _outdated(spec: AssignedSpec | None) -> list[str]:
+def _outdated(spec: NodeAssignmentSpec | None) -> list[str]:
     """The containers that the newest policy would not place as they are."""
     if spec is None:
         return []
@@ -129,7 +128,7 @@ def _unsaved(summary: Summary) -> list[Obstacle]:
     return [Obstacle(Reason.APPLYING, f"the assignment is being saved on the node, with {new}")]
 
 
-def _fine(spec: AssignedSpec | None, summary: Summary) -> str:
+def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
     if spec is None:
         return "there is nothing to enforce"
     if spec.mode == "None":

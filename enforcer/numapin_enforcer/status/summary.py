@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
+from numapin_api.schema.plain import (
+    ContainerAssignment,
+    ContainerStatus,
+    NodeAssignmentSpec,
+    PoolsInForce,
+)
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.content import ContainerStatus, PoolsInForce
 from numapin_enforcer.status.exclusivity import (
     NO_EVIDENCE,
     Evidence,
@@ -35,7 +39,7 @@ class InForce:
     """
 
     path: str
-    container: AssignedContainer
+    container: ContainerAssignment
     cpus: CpuSet
     mems: MemSet
     lack: Lack | None
@@ -100,7 +104,7 @@ class Summarizer:
 
     def summarize(
         self,
-        spec: AssignedSpec,
+        spec: NodeAssignmentSpec,
         tree: Tree,
         desired: Mapping[str, Desired],
         naming: CgroupNaming,
@@ -122,7 +126,7 @@ class Summarizer:
 
 
 def summarize(
-    spec: AssignedSpec,
+    spec: NodeAssignmentSpec,
     tree: Tree,
     desired: Mapping[str, Desired],
     naming: CgroupNaming,
@@ -133,7 +137,7 @@ def summarize(
 
 
 def _summarized(
-    spec: AssignedSpec, index: CpuIndex, naming: CgroupNaming, evidence: Evidence
+    spec: NodeAssignmentSpec, index: CpuIndex, naming: CgroupNaming, evidence: Evidence
 ) -> Summary:
     running = tuple(_running(spec, index.tree, naming))
     found = _by_name(in_force(index, evidence), evidence)
@@ -157,7 +161,7 @@ def _summarized(
 
 
 def _lacks(
-    spec: AssignedSpec,
+    spec: NodeAssignmentSpec,
     found: Mapping[tuple[str, str], InForce],
     evidence: Evidence,
     kubepods: str,
@@ -188,7 +192,7 @@ def _by_name(found: Iterable[InForce], evidence: Evidence) -> dict[tuple[str, st
 
 
 def _unsaved(
-    found: Mapping[tuple[str, str], InForce], restart_spec: AssignedSpec
+    found: Mapping[tuple[str, str], InForce], restart_spec: NodeAssignmentSpec
 ) -> frozenset[tuple[str, str]]:
     """Exclusive containers that have other CPUs in `restart_spec`, or none."""
     known = {(one.pod_uid, one.container): one for one in restart_spec.containers}
@@ -197,7 +201,7 @@ def _unsaved(
     )
 
 
-def _running(spec: AssignedSpec, tree: Tree, naming: CgroupNaming) -> Iterator[str]:
+def _running(spec: NodeAssignmentSpec, tree: Tree, naming: CgroupNaming) -> Iterator[str]:
     assigned = {one.pod_uid for one in spec.containers}
     top = tree.children[tree.root]
     classes = [path for path in top if naming.parse(path).kind is Kind.QOS]
@@ -225,7 +229,7 @@ def _shared(index: CpuIndex, naming: CgroupNaming, exclusive: CpuSet) -> CpuSet:
 
 
 def _pools(
-    spec: AssignedSpec, containers: Iterable[ContainerStatus], shared: CpuSet
+    spec: NodeAssignmentSpec, containers: Iterable[ContainerStatus], shared: CpuSet
 ) -> PoolsInForce | None:
     """The pools in force; a shared pool without a container is as in the spec."""
     if spec.pools is None:

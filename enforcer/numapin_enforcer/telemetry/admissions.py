@@ -6,9 +6,9 @@ from typing import Any
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Topology
 from numapin_daemon.telemetry.metric import Labels, Metric
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.telemetry.allocation import CPU_REASONS
 from numapin_enforcer.telemetry.kubelet_names import (
     ADMISSION_ERRORS,
@@ -25,7 +25,9 @@ Counts = Counter[tuple[Metric, Labels]]
 """What to add to which series."""
 
 
-def admissions(before: AssignedSpec | None, after: AssignedSpec, topology: Topology) -> Counts:
+def admissions(
+    before: NodeAssignmentSpec | None, after: NodeAssignmentSpec, topology: Topology
+) -> Counts:
     """What to count for the containers and refusals of `after` that `before` lacks.
 
     Unlike the kubelet, an allocation counts as aligned if it is, whatever the policy demands.
@@ -45,7 +47,7 @@ def admissions(before: AssignedSpec | None, after: AssignedSpec, topology: Topol
     return counts
 
 
-def _of_container(one: AssignedContainer, topology: Topology) -> Iterator[tuple[Metric, Labels]]:
+def _of_container(one: ContainerAssignment, topology: Topology) -> Iterator[tuple[Metric, Labels]]:
     if one.exclusive:
         yield CPU_REQUESTS, ()
         for boundary in _aligned(topology, one.cpus):
@@ -82,7 +84,7 @@ def _of_refusal(refusal: Any) -> Iterator[tuple[Metric, Labels]]:
     yield ADMISSION_ERRORS, ()
 
 
-def _key(one: AssignedContainer) -> tuple[str, str]:
+def _key(one: ContainerAssignment) -> tuple[str, str]:
     return one.pod_uid, one.container
 
 

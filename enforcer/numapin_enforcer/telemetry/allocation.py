@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from numapin_api.conditions.reasons import REFUSAL_REASONS, Reason
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.telemetry.kubelet_names import (
     EXCLUSIVE_CPUS,
     EXCLUSIVE_PER_NUMA,
@@ -19,7 +19,7 @@ from numapin_enforcer.telemetry.table import FREE_CPUS, LARGEST_BLOCK, REFUSED
 _KNOWN: Final = frozenset(map(str, REFUSAL_REASONS))
 
 
-def allocation(spec: AssignedSpec, topology: Topology) -> Values:
+def allocation(spec: NodeAssignmentSpec, topology: Topology) -> Values:
     """The gauges of one assignment in force; none while it has no pools."""
     if spec.pools is None or spec.mode == "None":
         return {}
@@ -49,7 +49,7 @@ def largest_block(topology: Topology, free: CpuSet) -> int:
     return max(caches.values(), default=0)
 
 
-def refused(spec: AssignedSpec) -> Mapping[Labels, float]:
+def refused(spec: NodeAssignmentSpec) -> Mapping[Labels, float]:
     """How many containers and pods are refused for each reason."""
     counts: Counter[Labels] = Counter((reason_of(one),) for one in spec.refused)
     if spec.refused_omitted:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.process_table import WATCH_AGE
-from numapin_enforcer.assignment.spec import AssignedSpec
 from numapin_enforcer.status.exclusivity import Lack
 from numapin_enforcer.telemetry.admissions import admissions
 from numapin_enforcer.telemetry.allocation import allocation
@@ -44,7 +44,7 @@ class NodeMetrics:
         samples: Samples,
         drifts: Callable[[], Mapping[str, int]],
         watch_age_seconds: Callable[[], float],
-        known: AssignedSpec | None,
+        known: NodeAssignmentSpec | None,
     ) -> None:
         """Count nothing yet.
 

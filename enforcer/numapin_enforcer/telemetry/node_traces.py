@@ -4,10 +4,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.span import Span, SpanSink
 from numapin_enforcer.assignment.log_fields import log_fields
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.status.status_builder import Report
 from numapin_enforcer.telemetry.passes import InForce, Pass
 
@@ -31,7 +31,7 @@ class NodeTraces:
         self,
         sink: SpanSink,
         node: str,
-        known: AssignedSpec | None,
+        known: NodeAssignmentSpec | None,
         clock: Clock | None = None,
     ) -> None:
         """Send nothing yet.
@@ -72,7 +72,7 @@ class NodeTraces:
             if status.exclusive and (one := self._unreported.pop(key, None)) is not None:
                 self._send("report", one.container, (one.until_seconds, now_seconds))
 
-    def _send(self, name: str, one: AssignedContainer, times: tuple[float, float]) -> None:
+    def _send(self, name: str, one: ContainerAssignment, times: tuple[float, float]) -> None:
         begin_ns, end_ns = map(self._clock.unix_ns, times)
         attributes: dict[str, str | int] = {
             "k8s.pod.uid": one.pod_uid,
@@ -88,7 +88,7 @@ class NodeTraces:
         LOG.info(_LINES[name], extra=log_fields(one) | fields)
 
 
-def _pods(spec: AssignedSpec | None) -> Mapping[str, AssignedContainer]:
+def _pods(spec: NodeAssignmentSpec | None) -> Mapping[str, ContainerAssignment]:
     """One exclusive container of each pod."""
     containers = spec.containers if spec is not None else ()
     return {one.pod_uid: one for one in containers if one.exclusive}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_daemon.telemetry.metric import Labels
-from numapin_enforcer.assignment.spec import AssignedContainer
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.telemetry.accumulated import Excess
@@ -24,7 +24,7 @@ class ExclusiveContainer:
     path: str
     inside: tuple[str, ...]
     cpus: CpuSet
-    container: AssignedContainer
+    container: ContainerAssignment
 
     @property
     def labels(self) -> Labels:

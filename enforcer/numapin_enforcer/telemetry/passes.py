@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.assignment.spec import AssignedContainer, AssignedSpec
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.status.summary import Summary
@@ -27,7 +27,7 @@ class Pass:
 
     began_seconds: float
     ended_seconds: float
-    spec: AssignedSpec | None
+    spec: NodeAssignmentSpec | None
     topology: Topology
     tree: Tree | None = None
     desired: Mapping[str, Desired] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class InForce:
     `since_seconds` is when the pass began that saw it first, with its assignment.
     """
 
-    container: AssignedContainer
+    container: ContainerAssignment
     since_seconds: float
     until_seconds: float
 
@@ -53,7 +53,7 @@ class InForce:
 class InForceTimes:
     """How long each exclusive container took from its first pass to all of its CPUs."""
 
-    def __init__(self, known: AssignedSpec | None) -> None:
+    def __init__(self, known: NodeAssignmentSpec | None) -> None:
         """Args: containers of `known` are not timed: they may have been in force before."""
         self._since: dict[tuple[str, str], float] = {}
         self._timed = {(one.pod_uid, one.container) for one in known.containers} if known else set()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 
 SANDBOX = "s"

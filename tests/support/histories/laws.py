@@ -16,7 +16,7 @@ have made them safe yet.
 from collections.abc import Collection, Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.tree import Tree, Version, contains, related
 from numapin_enforcer.cgroups.write import Write

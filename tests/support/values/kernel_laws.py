@@ -9,7 +9,7 @@ written set is inside the parent's, so that it is effective.
 from collections.abc import Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent, related
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.cpu_index import CpuIndex

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.write import Write

@@ -1,12 +1,12 @@
 """Hypothesis strategies: machines, arbitrary trees of cgroups, specs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
@@ -174,7 +174,7 @@ def rearranged(draw: st.DrawFn, world: World, spec: NodeAssignmentSpec) -> NodeA
     listed = []
     for one in spec.containers:
         mems = draw(st.just(one.mems) | bindings(world))
-        listed.append(one.model_copy(update={"cpus": move(one.cpus), "mems": mems}))
+        listed.append(replace(one, cpus=move(one.cpus), mems=mems))
     return NodeAssignmentSpec(pools=pools, containers=tuple(listed))
 
 

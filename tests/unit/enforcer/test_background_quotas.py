@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.runtime.interface import ContainerResources
 from support.fakes.kernel import Group

@@ -1,5 +1,7 @@
 """Memory is moved only where all writes before it make that safe."""
 
+from dataclasses import replace
+
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -27,7 +29,7 @@ def test_memory_is_not_moved_where_a_failed_write_makes_it_unsafe(version: Versi
     world = World(version, MemSet((0, 1)))
     for path in (f"{EXCLUSIVE}/{A}", EXCLUSIVE):
         world.model.write(Write(path, MemSet((0,)), Step.MOVE_MEMORY))
-    assigned = own("exclusive", "4-7").model_copy(update={"mems": MemSet((1,))})
+    assigned = replace(own("exclusive", "4-7"), mems=MemSet((1,)))
     goal = AssignmentGoal(spec(assigned), TWO_NODES, NAMES)
     world.model.before_write = refuse
     done = world.reconciler.converge(goal, full_resync=True)
@@ -89,7 +91,7 @@ def test_a_container_that_is_bound_no_longer_gets_back_what_it_had(version: Vers
     world, path = World(version, MemSet((0, 1))), f"{EXCLUSIVE}/{A}"
     before = mems(world)
     found = {path: world.model.groups[path].mems}
-    bound = own("exclusive", "4-7").model_copy(update={"mems": MemSet((1,))})
+    bound = replace(own("exclusive", "4-7"), mems=MemSet((1,)))
     goal = AssignmentGoal(spec(bound), TWO_NODES, NAMES)
     done = world.reconciler.converge(goal, full_resync=True)
     for write in done.moves:
@@ -109,7 +111,7 @@ def test_what_a_container_had_is_kept_while_its_name_is_awaited(version: Version
     world, path = World(version, MemSet((0, 1))), f"{EXCLUSIVE}/{A}"
     world.start(f"{EXCLUSIVE}/{C}")
     found = {path: world.model.groups[path].mems}
-    bound = own("exclusive", "4-7").model_copy(update={"mems": MemSet((1,))})
+    bound = replace(own("exclusive", "4-7"), mems=MemSet((1,)))
     goal = AssignmentGoal(spec(bound), TWO_NODES, {C: "sandbox"}, found)
     done = world.reconciler.converge(goal, full_resync=True)
     for write in done.moves:

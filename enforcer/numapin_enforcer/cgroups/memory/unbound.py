@@ -6,10 +6,10 @@ free on each NUMA node is in the topology. Does no I/O.
 
 import resource
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from numapin_api.hardware.limits import MAX_BYTES
+from numapin_api.schema.plain import UnboundMemory
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.memory.use import parse_numa_stat
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
@@ -26,21 +26,6 @@ STEP_SHARE: Final = 8
 """A change is reported once it is larger than both: each report is a plan of the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnboundMemory:
-    """The bytes of one pod on each NUMA node."""
-
-    pod_uid: str
-    bytes: Mapping[int, int]
-
-    def to_wire(self) -> dict[str, Any]:
-        """The pod as values for JSON."""
-        return {
-            "podUID": self.pod_uid,
-            "bytes": {str(node): count for node, count in sorted(self.bytes.items())},
-        }
-
-
 class UnboundMemoryReader:
     """What was read last, and when.
 
@@ -52,6 +37,7 @@ class UnboundMemoryReader:
         """Know nothing yet. Args: `page_bytes` is the machine's by default."""
         self._page_bytes = page_bytes or resource.getpagesize()
         self._due_seconds = 0.0
+        self._seen: Mapping[str, Mapping[int, int]] = {}
         self.found: tuple[UnboundMemory, ...] = ()
 
     def look(
@@ -74,16 +60,19 @@ class UnboundMemoryReader:
         if now_seconds < self._due_seconds:
             return
         self._due_seconds = now_seconds + LOOK_SECONDS
-        before = {one.pod_uid: one.bytes for one in self.found}
         seen: dict[str, Mapping[int, int]] = {}
         for path in tree.children[tree.root]:
             parsed = naming.parse(path)
             if parsed.kind is Kind.POD and parsed.pod_uid not in bound:
                 used = self._used(path, numa_stat)
                 if sum(used.values()) >= STEP_BYTES:
-                    seen[parsed.pod_uid] = _calm(before.get(parsed.pod_uid, {}), used)
+                    seen[parsed.pod_uid] = _calm(self._seen.get(parsed.pod_uid, {}), used)
         largest = sorted(seen, key=lambda uid: (-sum(seen[uid].values()), uid))[:MOST_PODS]
-        self.found = tuple(UnboundMemory(uid, seen[uid]) for uid in sorted(largest))
+        self._seen = {uid: seen[uid] for uid in sorted(largest)}
+        self.found = tuple(
+            UnboundMemory(uid, {str(node): count for node, count in sorted(used.items())})
+            for uid, used in self._seen.items()
+        )
 
     def _used(self, path: str, numa_stat: Callable[[str], str]) -> Mapping[int, int]:
         try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache

@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups import nesting
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.tree import Version

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.assignment.decode import Container
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
@@ -74,7 +74,7 @@ def test_memory_is_moved_and_memory_migrate_is_0_again(mount: Path) -> None:
         assert process.stdout.readline() == "held\n"
         assert held_on(process.pid, 1) >= HELD_BYTES
         cpus, mems = CpuSet((1,)), MemSet((0,))
-        container = Container("uid", "default", "p", "main", cpus, mems, exclusive=True)
+        container = ContainerAssignment("uid", "default", "p", "main", cpus, mems, exclusive=True)
         wanted = {
             "kubepods": Desired(CpuSet((0, 1)), BOTH),
             POD: Desired(CpuSet((0, 1)), BOTH),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.memory.binding import BindingTree, SavedMems
 from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError, parse_huge_stat

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.assignment.validation import find_problems
 from numapin_enforcer.hardware.discovery import discover
 
@@ -36,7 +37,7 @@ def spec(mems: str) -> NodeAssignmentSpec:
     names = {"podUID": "uid", "namespace": "default", "pod": "p", "container": "main"}
     container = {**names, "cpus": "2-3", "mems": mems, "exclusive": True}
     pools = {"reserved": "0", "shared": "0-1"}
-    return NodeAssignmentSpec.model_validate({"containers": [container], "pools": pools})
+    return decode_spec({"containers": [container], "pools": pools})
 
 
 def test_each_numa_node_is_found_with_what_it_has() -> None:

@@ -1,7 +1,7 @@
 """A small world for passes: the kernel model with two pods, and a reconciler of their cgroups."""
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version

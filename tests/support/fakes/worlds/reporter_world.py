@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import RuntimeStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_daemon.probes import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance
@@ -13,7 +14,6 @@ from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.content import RuntimeStatus
 from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock

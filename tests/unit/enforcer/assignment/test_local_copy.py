@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment import copy_file
 from numapin_enforcer.assignment.copy_file import LocalCopyError
-from numapin_enforcer.assignment.decode import Container, Pools, Spec
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 
-SPEC = Spec(
+SPEC = NodeAssignmentSpec(
     pools=Pools(reserved=CpuSet.parse("0"), shared=CpuSet.parse("0-2")),
     containers=(
-        Container(
+        ContainerAssignment(
             pod_uid="u1",
             namespace="default",
             pod="p",

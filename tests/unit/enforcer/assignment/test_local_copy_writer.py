@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.assignment.decode import Pools, Spec
+from numapin_api.schema.plain import NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyWriter
-from numapin_enforcer.assignment.spec import AssignedSpec
 from support.fakes.manual_clock import ManualClock
 
-SPEC = Spec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
+SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
 FIRST, SECOND = (Assignment("n", "u", generation, SPEC) for generation in (1, 2))
 
 
@@ -41,7 +40,7 @@ def writer(
     return made
 
 
-def would_load(writer: LocalCopyWriter) -> AssignedSpec | None:
+def would_load(writer: LocalCopyWriter) -> NodeAssignmentSpec | None:
     return writer.restart_spec
 
 
@@ -50,7 +49,7 @@ async def test_a_restart_loads_the_older_spec_until_the_newest_is_on_disk(
 ) -> None:
     assert would_load(writer) is None
     writer.want(FIRST)
-    assert would_load(writer) == Spec()
+    assert would_load(writer) == NodeAssignmentSpec()
     await clock.until(wake.is_set)
     assert would_load(writer) is None
     writer.want(SECOND)
@@ -80,7 +79,7 @@ async def test_the_newest_assignment_is_saved_once_the_disk_allows_it(
     writer.want(FIRST)
     await clock.until(wake.is_set)
     assert "the assignment could not be saved in" in writer.problem
-    assert would_load(writer) == Spec()
+    assert would_load(writer) == NodeAssignmentSpec()
     assert [one.reason for one in writer.obstacles()] == ["AssignmentNotSaved"]
     writer.want(SECOND)
     make_writable()

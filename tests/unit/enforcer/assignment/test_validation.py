@@ -4,8 +4,9 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.assignment.validation import MOST_PROBLEMS, find_problems
 
 MACHINE = Topology(
@@ -29,9 +30,7 @@ def container(name: str, cpus: str, *, exclusive: bool = True, mems: str = "") -
 
 def spec(*containers: dict[str, Any], **fields: Any) -> NodeAssignmentSpec:
     pools = {"reserved": "0", "shared": "0-1"}
-    return NodeAssignmentSpec.model_validate(
-        {"pools": pools, "containers": list(containers), **fields}
-    )
+    return decode_spec({"pools": pools, "containers": list(containers), **fields})
 
 
 def problems(one: NodeAssignmentSpec) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cfs_quota.plan import cgroups_without_limit, other_containers, plan_quotas
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.write import Quota

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.naming import Qos

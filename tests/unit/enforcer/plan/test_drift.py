@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.plan.drift import Cause, Drift, DriftCount
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.naming import Qos

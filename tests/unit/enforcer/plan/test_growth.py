@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.growth import leave_growth

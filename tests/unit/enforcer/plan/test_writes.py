@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.writes import Plan, plan

@@ -8,7 +8,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Setting, Step, Write
 from numapin_enforcer.plan.writes import plan

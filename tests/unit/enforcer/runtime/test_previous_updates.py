@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from support.values.specs_and_trees import EXCLUSIVE, GUEST, NAMES, POD, SANDBOX, assigned, spec

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver

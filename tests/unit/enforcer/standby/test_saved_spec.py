@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.assignment.copy_file import CopyFile
-from numapin_enforcer.assignment.decode import Container, Pools, Spec
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.standby.saved_spec import SavedSpec
 
@@ -24,15 +24,15 @@ CONTAINERS = st.tuples(
     CPUS,
     st.sets(st.integers(0, 7)).map(MemSet),
     st.booleans(),
-).map(lambda one: Container(one[0], "d", "p", one[1], *one[2:]))
+).map(lambda one: ContainerAssignment(one[0], "d", "p", one[1], *one[2:]))
 SPECS = st.tuples(CPUS, st.lists(CONTAINERS, max_size=4)).map(
-    lambda one: Spec(pools=Pools(one[0], one[0]), containers=tuple(one[1]))
+    lambda one: NodeAssignmentSpec(pools=Pools(one[0], one[0]), containers=tuple(one[1]))
 )
 
 
 @given(SPECS)
 def test_it_reads_what_the_enforcer_saved(
-    tmp_path_factory: pytest.TempPathFactory, spec: Spec
+    tmp_path_factory: pytest.TempPathFactory, spec: NodeAssignmentSpec
 ) -> None:
     folder = tmp_path_factory.mktemp("state")
     LocalCopy(folder, "n1").write(Assignment("n1", "uid", 1, spec))

@@ -4,7 +4,7 @@ import errno
 
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, CgroupRefusedError
 from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError

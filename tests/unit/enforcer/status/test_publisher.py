@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Verdict
+from numapin_api.schema.plain import NodeAssignmentStatus
 from numapin_client.errors import (
     ClientError,
     ConflictError,
@@ -15,7 +16,6 @@ from numapin_client.errors import (
     UnavailableError,
 )
 from numapin_enforcer.status.conditions import judge
-from numapin_enforcer.status.content import NodeStatus
 from numapin_enforcer.status.merge_patch import merge_patch
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.status_builder import Report
@@ -26,7 +26,7 @@ NOW = "2030-01-01T00:00:00Z"
 
 
 def report(drifts: int = 0, running: tuple[str, ...] = (), *, blind: bool = False) -> Report:
-    content = NodeStatus(drift_count=drifts, running=running, observed_generation=1)
+    content = NodeAssignmentStatus(drift_count=drifts, running=running, observed_generation=1)
     return Report(content, judge(None, None, "all is well"), blind)
 
 

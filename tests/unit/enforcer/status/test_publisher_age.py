@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from numapin_api.schema.plain import NodeAssignmentStatus
 from numapin_enforcer.status.conditions import judge
-from numapin_enforcer.status.content import NodeStatus
 from numapin_enforcer.status.publisher import AGE_SECONDS, Publisher
 from numapin_enforcer.status.status_builder import Report
 from support.fakes.manual_clock import ManualClock
@@ -16,7 +16,7 @@ RESYNC_SECONDS = 10.0
 
 
 def report(running: tuple[str, ...] = (), drifts: int = 0) -> Report:
-    content = NodeStatus(running=running, drift_count=drifts)
+    content = NodeAssignmentStatus(running=running, drift_count=drifts)
     return Report(content, judge(None, None, "fine"))
 
 

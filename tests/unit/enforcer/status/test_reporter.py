@@ -6,11 +6,11 @@ import pytest
 
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import CgroupStatus
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.content import CgroupStatus
 from numapin_enforcer.status.other_writers import OFTEN, RUN_SECONDS
 from numapin_enforcer.status.readiness import NO_ANSWER_YET
 from numapin_enforcer.status.reporter import PassResult

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.assignment.decode import Spec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Version, tree_of
 from numapin_enforcer.plan.inherited_mask import InheritedMask
 from numapin_enforcer.plan.wide_threads import WideThreads
@@ -186,7 +186,7 @@ def test_threads_that_are_not_looked_at_are_noted(world: World) -> None:
 def test_a_container_is_not_exclusive_until_the_assignment_is_saved(world: World) -> None:
     accepted = world.acceptance.accepted
     assert accepted is not None
-    world.copy.restart_spec = Spec()
+    world.copy.restart_spec = NodeAssignmentSpec()
     assert world.report()[0] == "Applying"
     assert world.exclusive == [False]
     world.copy.restart_spec = None

@@ -1,20 +1,27 @@
 """What a status says, and by which conditions, of a pass and of the background tasks."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from numapin_api import nodeassignment as models
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_enforcer.status.content import ContainerStatus, NodeStatus, PoolsInForce
+from numapin_api.schema.plain import (
+    ContainerStatus,
+    NodeAssignmentSpec,
+    NodeAssignmentStatus,
+    PoolsInForce,
+)
+from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.status.status_builder import Scene, build_report
 from numapin_enforcer.status.summary import Summary
 
 ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=True)
 POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))
 SUMMARY = Summary((ONE,), POOLS, ("u",))
-SCENE = Scene(NodeStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
+SCENE = Scene(NodeAssignmentStatus(drift_count=3), NodeAssignmentSpec(), SUMMARY)
 STUCK, BUSY = Obstacle("Stuck", "repair it"), Obstacle("Busy", "wait")
 
 
@@ -32,6 +39,13 @@ def test_a_status_holds_what_the_kernel_has_beside_the_facts() -> None:
 def test_a_report_without_a_readable_tree_is_blind() -> None:
     report = build_report(replace(SCENE, summary=None))
     assert (report.content.containers, report.blind) == ((), True)
+
+
+def test_a_report_is_a_status_as_the_models_take_it() -> None:
+    wire = build_report(SCENE).wire({}, "2030-01-01T00:00:00Z")
+    assert {one["type"] for one in wire["conditions"]} == {"Ready", "Reconciling", "Stalled"}
+    model = models.NodeAssignmentStatus.model_validate_json(json.dumps(wire), strict=True)
+    assert model.to_wire() == wire
 
 
 @pytest.mark.parametrize(
@@ -77,9 +91,7 @@ def test_the_first_obstacle_is_reported() -> None:
 def test_outdated_containers_and_refused_pods_are_counted_and_leave_the_node_ready() -> None:
     names = {"podUID": "u", "namespace": "ns", "pod": "p", "container": "c", "cpus": "1"}
     refusal = {"podUID": "v", "namespace": "ns", "pod": "q", "reason": "r", "message": "m"}
-    spec = NodeAssignmentSpec.model_validate(
-        {"containers": [names | {"outdated": True}, names], "refused": [refusal]}
-    )
+    spec = decode_spec({"containers": [names | {"outdated": True}, names], "refused": [refusal]})
     scene = replace(SCENE, spec=spec)
     content, found = build_report(scene).content, conditions(scene)
     assert (content.outdated, content.refused) == (1, 1)

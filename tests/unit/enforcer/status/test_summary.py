@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.containment import Desired

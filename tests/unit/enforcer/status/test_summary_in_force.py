@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
@@ -87,7 +89,7 @@ def test_a_container_is_not_exclusive_while_its_cpus_may_be_given_to_another() -
 def test_memory_on_other_numa_nodes_is_lacking(
     bound: bool, asked: str, effective: str, said: tuple[str, str] | None
 ) -> None:
-    container = EXCLUSIVE.model_copy(update={"mems": MemSet([1]) if bound else MemSet()})
+    container = replace(EXCLUSIVE, mems=MemSet([1]) if bound else MemSet())
     wanted = WANTED | {"k/pod/own": Desired(CpuSet([2, 3]), MemSet([1]), container, exclusive=True)}
     cpus = CpuSet([2, 3])
     own = Cgroup("k/pod/own", cpus, MemSet.parse(asked), cpus, MemSet.parse(effective))
@@ -101,7 +103,7 @@ def test_memory_on_other_numa_nodes_is_lacking(
     ("has", "bound"), [("1", {"1"}), ("0-1", set())], ids=["bound", "too-much-to-move"]
 )
 def test_a_pod_whose_memory_is_not_moved_does_not_count_as_bound(has: str, bound: set[str]) -> None:
-    container = EXCLUSIVE.model_copy(update={"mems": MemSet([1])})
+    container = replace(EXCLUSIVE, mems=MemSet([1]))
     wanted = WANTED | {"k/pod/own": Desired(CpuSet([2, 3]), MemSet([1]), container, exclusive=True)}
     cpus, mems = CpuSet([2, 3]), MemSet.parse(has)
     own = Cgroup("k/pod/own", cpus, mems, cpus, mems)

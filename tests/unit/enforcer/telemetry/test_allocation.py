@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
 from numapin_daemon.telemetry.metric import OTHER
-from numapin_enforcer.assignment.decode import Spec, decode_spec
+from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.telemetry.admissions import admissions
 from numapin_enforcer.telemetry.allocation import allocation, largest_block
 from numapin_enforcer.telemetry.kubelet_names import KUBELET_METRICS
@@ -34,18 +35,20 @@ def refusal(reason: str, container: str | None = None, pod: str = "r1") -> dict[
     return named | ({"container": container} if container else {})
 
 
-def spec(*containers: dict[str, Any], refused: tuple[Any, ...] = (), **more: Any) -> Spec:
+def spec(
+    *containers: dict[str, Any], refused: tuple[Any, ...] = (), **more: Any
+) -> NodeAssignmentSpec:
     pools = {"reserved": "0-1", "shared": "0-1,14-15"}
     return decode_spec(
         {"pools": pools, "containers": list(containers), "refused": list(refused), **more}
     )
 
 
-def gauges(spec: Spec) -> dict[str, Any]:
+def gauges(spec: NodeAssignmentSpec) -> dict[str, Any]:
     return {one.name: series for one, series in allocation(spec, machine()).items()}
 
 
-def counts(before: Spec | None, after: Spec) -> dict[str, float]:
+def counts(before: NodeAssignmentSpec | None, after: NodeAssignmentSpec) -> dict[str, float]:
     """What is counted, by the kubelet's older names."""
     found = admissions(before, after, machine())
     newer = [one for one in KUBELET_METRICS if one.name.endswith(("resources_total", "re_total"))]

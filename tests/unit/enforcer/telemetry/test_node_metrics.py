@@ -7,9 +7,9 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import ContainerStatus
 from numapin_daemon.telemetry.metric import Metric
 from numapin_daemon.telemetry.process_table import WATCH_AGE
-from numapin_enforcer.status.content import ContainerStatus
 from numapin_enforcer.status.exclusivity import Lack
 from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
@@ -89,7 +89,7 @@ def test_the_page_exists_before_the_first_pass(world: World) -> None:
 
 @pytest.mark.parametrize("mode", ["Static", "None"])
 def test_a_released_node_enforces_nothing(world: World, mode: str) -> None:
-    world.passed(spec=SPEC.model_copy(update={"mode": mode}))
+    world.passed(spec=replace(SPEC, mode=mode))
     assert world.values(ENFORCES) == {(): float(mode == "Static")}
 
 
@@ -137,7 +137,7 @@ def test_a_container_that_comes_into_force_in_its_first_pass_took_that_pass(worl
 def test_nothing_grows_with_containers_that_come_and_go(world: World) -> None:
     times = world.metrics._in_force
     for number in range(50):
-        one = assigned("exclusive", "4-5").model_copy(update={"pod_uid": str(number)})
+        one = replace(assigned("exclusive", "4-5"), pod_uid=str(number))
         status = replace(summary().containers[0], pod_uid=str(number))
         world.passed(spec=spec(one), summary=Summary(containers=(status,)))
     assert world.times(IN_FORCE_SECONDS)[0] == 50
@@ -151,7 +151,6 @@ def test_every_metric_has_a_name_of_its_own() -> None:
 def test_pods_that_come_and_go_add_no_series(world: World) -> None:
     def pod(number: int) -> None:
         one = assigned(f"c{number}", "4-5")
-        owner = {"pod_uid": f"uid-{number}", "namespace": f"n{number}", "pod": f"p{number}"}
         refusal = {
             "podUID": f"refused-{number}",
             "namespace": f"n{number}",
@@ -159,10 +158,10 @@ def test_pods_that_come_and_go_add_no_series(world: World) -> None:
             "reason": "NotEnoughCPUs",
             "message": "m",
         }
-        done = spec(one.model_copy(update=owner))
+        done = spec(replace(one, pod_uid=f"uid-{number}", namespace=f"n{number}", pod=f"p{number}"))
         lack = Lack(f"container n{number}/p{number}/c", Reason.CPUS_SHARED, "why")
         world.passed(
-            spec=done.model_copy(update={"refused": (refusal,)}),
+            spec=replace(done, refused=(refusal,)),
             summary=summary(lack),
             generation=number,
             writes=1,

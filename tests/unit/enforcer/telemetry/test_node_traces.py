@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import ContainerStatus, NodeAssignmentStatus
 from numapin_daemon.telemetry.span import Span
-from numapin_enforcer.status.content import ContainerStatus, NodeStatus
 from numapin_enforcer.status.status_builder import Report
 from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.passes import InForce, Pass
@@ -20,7 +20,7 @@ SPEC = spec(CONTAINER)
 
 def report(*, exclusive: bool = True) -> Report:
     status = ContainerStatus("1", "exclusive", CpuSet((4, 5)), MemSet((0,)), exclusive)
-    return Report(NodeStatus(observed_generation=3, containers=(status,)), ())
+    return Report(NodeAssignmentStatus(observed_generation=3, containers=(status,)), ())
 
 
 class World:

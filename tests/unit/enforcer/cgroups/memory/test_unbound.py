@@ -44,7 +44,7 @@ def look(
 ) -> dict[str, dict[int, int]]:
     reader.look(kernel.tree, NAMING, bound, kernel.numa_stat, at)
     return {
-        one.pod_uid: {node: count // MIB for node, count in one.bytes.items()}
+        one.pod_uid: {int(node): count // MIB for node, count in one.bytes.items()}
         for one in reader.found
     }
 

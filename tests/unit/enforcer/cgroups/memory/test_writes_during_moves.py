@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupRefusedError
 from numapin_enforcer.cgroups.memory.writes_during_moves import MOST_WAITING, MoveGate, PatientFiles
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
@@ -146,7 +146,7 @@ def test_a_new_pod_is_fenced_while_the_memory_of_a_container_moves(kernel: Flush
     reconciler = Reconciler(PatientFiles(kernel, gate), cache, naming)
     container = f"{POD}/{'a' * 64}"
     kernel.make(container)
-    spec = NodeAssignmentSpec.model_validate(
+    spec = decode_spec(
         {
             "pools": {"reserved": "0", "shared": "0-2"},
             "containers": [

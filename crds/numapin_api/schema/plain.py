@@ -1,0 +1,285 @@
+"""Spec and status of a NodeAssignment as plain values: the fields are those of the models.
+
+The models take 9 MiB of memory in each process. `make schema` writes this file from them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.derived import HasExclusiveCpus
+
+
+@dataclass(frozen=True, slots=True)
+class PoolsInForce:
+    """The pools in force in the kernel."""
+
+    reserved: CpuSet = CpuSet()
+    shared: CpuSet = CpuSet()
+    exclusive: CpuSet = CpuSet()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "reserved": str(self.reserved),
+            "shared": str(self.shared),
+            "exclusive": str(self.exclusive),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStatus:
+    """The state of one container of the spec, read from the kernel."""
+
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+    exclusive: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+            "exclusive": self.exclusive,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletContainer:
+    """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
+
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedCpus:
+    """The CPUs that the DRA driver dra.cpu has given to a ResourceClaim."""
+
+    claim_uid: str
+    cpus: CpuSet
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "claimUID": self.claim_uid,
+            "cpus": str(self.cpus),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnboundMemory:
+    """Where the memory of a pod is that is not bound to NUMA nodes."""
+
+    pod_uid: str
+    bytes: Mapping[str, int]
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "bytes": dict(self.bytes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupStatus:
+    """The cgroup version and driver of the node."""
+
+    version: int
+    driver: str
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "version": self.version,
+            "driver": self.driver,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStatus:
+    """The container runtime of the node."""
+
+    name: str
+    version: str
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "name": self.name,
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAssignmentStatus:
+    """The state of the node, read from the kernel; written only by the node's enforcer."""
+
+    observed_generation: int = 0
+    topology: Mapping[str, Any] | None = None
+    free_hugepages: tuple[Mapping[str, Any], ...] = ()
+    pools: PoolsInForce | None = None
+    containers: tuple[ContainerStatus, ...] = ()
+    kubelet_containers: tuple[KubeletContainer, ...] = ()
+    claims: tuple[ClaimedCpus, ...] = ()
+    unbound_memory: tuple[UnboundMemory, ...] = ()
+    running: tuple[str, ...] = ()
+    refused: int = 0
+    outdated: int = 0
+    drift_count: int = 0
+    drift_causes: Mapping[str, int] = field(default_factory=dict)
+    cgroup: CgroupStatus | None = None
+    runtime: RuntimeStatus | None = None
+    boot_id: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "observedGeneration": self.observed_generation,
+            "topology": self.topology,
+            "freeHugepages": list(self.free_hugepages),
+            "pools": None if self.pools is None else self.pools.to_wire(),
+            "containers": [one.to_wire() for one in self.containers],
+            "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
+            "claims": [one.to_wire() for one in self.claims],
+            "unboundMemory": [one.to_wire() for one in self.unbound_memory],
+            "running": list(self.running),
+            "refused": self.refused,
+            "outdated": self.outdated,
+            "driftCount": self.drift_count,
+            "driftCauses": dict(self.drift_causes),
+            "cgroup": None if self.cgroup is None else self.cgroup.to_wire(),
+            "runtime": None if self.runtime is None else self.runtime.to_wire(),
+            "bootID": self.boot_id,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The CPUs of the node that are not exclusive to a container."""
+
+    reserved: CpuSet
+    shared: CpuSet
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Pools":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            CpuSet.parse(wire["reserved"]),
+            CpuSet.parse(wire["shared"]),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "reserved": str(self.reserved),
+            "shared": str(self.shared),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerAssignment:
+    """The CPUs and NUMA nodes of one container."""
+
+    pod_uid: str
+    namespace: str
+    pod: str
+    container: str
+    cpus: CpuSet = CpuSet()
+    mems: MemSet = MemSet()
+    exclusive: bool = False
+    outdated: bool | None = None
+    claimed: bool | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ContainerAssignment":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            wire["namespace"],
+            wire["pod"],
+            wire["container"],
+            CpuSet.parse(wire.get("cpus", "")),
+            MemSet.parse(wire.get("mems", "")),
+            wire.get("exclusive", False),
+            wire.get("outdated"),
+            wire.get("claimed"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "podUID": self.pod_uid,
+            "namespace": self.namespace,
+            "pod": self.pod,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+            "exclusive": self.exclusive,
+            "outdated": self.outdated,
+            "claimed": self.claimed,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAssignmentSpec(HasExclusiveCpus):
+    """The desired state of the node; written only by the operator.
+
+    `pools` is unset until the node's topology is known, and where `mode` is None.
+    """
+
+    mode: str = "Static"
+    pools: Pools | None = None
+    cpu_quota: str = "Unlimited"
+    isolation: str = "Cpuset"
+    containers: tuple[ContainerAssignment, ...] = ()
+    refused: tuple[Mapping[str, Any], ...] = ()
+    refused_omitted: int | None = None
+    release_at: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "NodeAssignmentSpec":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("mode", "Static"),
+            Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
+            wire.get("cpuQuota", "Unlimited"),
+            wire.get("isolation", "Cpuset"),
+            tuple(ContainerAssignment.from_wire(one) for one in wire.get("containers", ())),
+            tuple(wire.get("refused", ())),
+            wire.get("refusedOmitted"),
+            wire.get("releaseAt"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "mode": self.mode,
+            "pools": None if self.pools is None else self.pools.to_wire(),
+            "cpuQuota": self.cpu_quota,
+            "isolation": self.isolation,
+            "containers": [one.to_wire() for one in self.containers],
+            "refused": list(self.refused),
+            "refusedOmitted": self.refused_omitted,
+            "releaseAt": self.release_at,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
