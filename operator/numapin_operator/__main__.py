@@ -28,9 +28,9 @@ from numapin_daemon.logs import setup_logging
 from numapin_daemon.probes import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_operator.api_server import ApiCluster
-from numapin_operator.installation_check import InstallationCheck
-from numapin_operator.leader_election import take_part
-from numapin_operator.leadership import Leadership
+from numapin_operator.installation.check import InstallationCheck
+from numapin_operator.installation.leader_election import take_part
+from numapin_operator.installation.leadership import Leadership
 from numapin_operator.settings import Settings, parse_settings
 
 with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):

@@ -21,8 +21,8 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_operator.api_server import Cluster
-from numapin_operator.leadership import Leadership
-from numapin_operator.missing_rights import MissingRights
+from numapin_operator.installation.leadership import Leadership
+from numapin_operator.installation.missing_rights import MissingRights
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage, describe_outages
 from numapin_operator.observe.history import HistoryCheck

@@ -11,8 +11,8 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane.servers import ControlPlane
-from numapin_operator.leader_election import LeaderElector, run_elector
-from numapin_operator.observed_lease import LeaseTiming
+from numapin_operator.installation.leader_election import LeaderElector, run_elector
+from numapin_operator.installation.observed_lease import LeaseTiming
 from support.real.tcp_proxy import Wire, wired_client
 from support.real.waiting import PATIENCE_SECONDS, eventually
 

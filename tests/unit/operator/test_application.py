@@ -7,7 +7,7 @@ from numapin_client.connection import Connection
 from numapin_client.login.credentials import Login
 from numapin_daemon.probes import LoopHealth
 from numapin_operator.application import STALLED_SECONDS, Application
-from numapin_operator.leadership import Leadership
+from numapin_operator.installation.leadership import Leadership
 from numapin_operator.policies.status import NodeOutcome, Phase
 from numapin_operator.telemetry.table import EVICTIONS_WAITING, NODES, OUTDATED, REFUSED_PODS
 from numapin_operator.term import Term

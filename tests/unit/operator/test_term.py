@@ -10,7 +10,7 @@ import pytest
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
 from numapin_daemon.telemetry.meter import Meter
-from numapin_operator.leadership import Leadership
+from numapin_operator.installation.leadership import Leadership
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, PolicyView

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_client.errors import ConnectionFailedError
-from numapin_operator.leadership import Leadership, NotLeadingError
+from numapin_operator.installation.leadership import Leadership, NotLeadingError
 from numapin_operator.nodes.absence import VANISHED_SECONDS
 from numapin_operator.nodes.patience import ENFORCER_SECONDS
 from support.fakes.cluster import FakeCluster

@@ -7,13 +7,13 @@ import pytest
 
 from numapin_client.client import ApiClient
 from numapin_client.resources import LEASES, Json, Key
-from numapin_operator.leader_election import (
+from numapin_operator.installation.leader_election import (
     LeaderElector,
     run_elector,
     take_part,
 )
-from numapin_operator.leadership import Leadership, NotLeadingError
-from numapin_operator.observed_lease import LeaseTiming
+from numapin_operator.installation.leadership import Leadership, NotLeadingError
+from numapin_operator.installation.observed_lease import LeaseTiming
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock

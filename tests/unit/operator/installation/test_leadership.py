@@ -13,9 +13,9 @@ from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.client import connect
 from numapin_client.resources import Key
 from numapin_operator.api_server import ApiCluster, PodEvent
-from numapin_operator.leader_election import take_part
-from numapin_operator.leadership import Leadership, NotLeadingError
-from numapin_operator.observed_lease import LeaseTiming
+from numapin_operator.installation.leader_election import take_part
+from numapin_operator.installation.leadership import Leadership, NotLeadingError
+from numapin_operator.installation.observed_lease import LeaseTiming
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running

@@ -21,9 +21,17 @@ from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
 from numapin_client.throttle import Throttle
 from numapin_daemon.probes import LoopHealth
-from numapin_operator.leadership import Leadership
-from numapin_operator.observed_lease import DEFAULT_TIMING, JITTER, LeaseTiming, ObservedLease
-from numapin_operator.other_installations import OtherInstallationError, OtherInstallations
+from numapin_operator.installation.leadership import Leadership
+from numapin_operator.installation.observed_lease import (
+    DEFAULT_TIMING,
+    JITTER,
+    LeaseTiming,
+    ObservedLease,
+)
+from numapin_operator.installation.other_installations import (
+    OtherInstallationError,
+    OtherInstallations,
+)
 
 RELEASE_SECONDS: Final = 3.0
 """How long a clean shutdown tries to release the Lease."""

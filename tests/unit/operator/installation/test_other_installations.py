@@ -8,8 +8,8 @@ import pytest
 
 from numapin_client.client import ApiClient
 from numapin_client.resources import LEASES, Json, Key
-from numapin_operator.leader_election import LeaderElector
-from numapin_operator.leadership import Leadership
+from numapin_operator.installation.leader_election import LeaderElector
+from numapin_operator.installation.leadership import Leadership
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock

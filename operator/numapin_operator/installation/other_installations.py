@@ -15,7 +15,7 @@ from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError
 from numapin_client.resources import LEASES, Key
 from numapin_daemon.clock import Clock
-from numapin_operator.observed_lease import ObservedLease
+from numapin_operator.installation.observed_lease import ObservedLease
 
 MOST_LEASE_SECONDS: Final = 60.0
 """A Lease that was not renewed for so long has expired. It may be older than the admission policy,

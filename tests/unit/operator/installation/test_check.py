@@ -7,9 +7,9 @@ import pytest
 
 from numapin_client.client import ApiClient
 from numapin_client.resources import LEASES, PODS, Json, Key
-from numapin_operator.installation_check import PATIENCE_SECONDS, InstallationCheck
-from numapin_operator.leader_election import LeaderElector
-from numapin_operator.leadership import Leadership
+from numapin_operator.installation.check import PATIENCE_SECONDS, InstallationCheck
+from numapin_operator.installation.leader_election import LeaderElector
+from numapin_operator.installation.leadership import Leadership
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock

@@ -1,0 +1,1 @@
+"""One installation leads: the Lease, what other installations hold, and what this one lacks."""
