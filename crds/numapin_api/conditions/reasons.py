@@ -62,6 +62,11 @@ class Reason(StrEnum):
         "KubeVirtCPUManager",
         "KubeVirt keeps virtual machines with dedicated CPUs off the node; the policy is in force.",
     )
+    CROSSING_TOPOLOGY = (
+        "CrossingTopology",
+        "Cores or sockets of the node cross its NUMA nodes, and an option of the policy depends on "
+        "them; the policy is in force.",
+    )
     SETTLED = "Settled", "No change is in progress."
 
     # In progress: numapin completes it without help.

@@ -16,6 +16,7 @@ from numapin_operator.placement.assignment.moving import (
     is_giving_back,
     noticed,
 )
+from numapin_operator.placement.cpumanager.crossing import crossing_groups
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.masks import numa_mask
@@ -92,6 +93,7 @@ __all__ = [
     "amounts",
     "bound_already",
     "container_memory",
+    "crossing_groups",
     "dropped",
     "exclusive_cpus",
     "fewest_moves",

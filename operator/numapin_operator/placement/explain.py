@@ -7,7 +7,11 @@ from numapin_api.cpuset import MemSet
 from numapin_api.quantity import format_bytes, plural
 from numapin_api.text import join_texts
 from numapin_operator.placement.cpumanager.pool import CpuPool
-from numapin_operator.placement.errors import PlacementError, SmtAlignmentError
+from numapin_operator.placement.errors import (
+    PlacementError,
+    SmtAlignmentError,
+    TopologyAffinityError,
+)
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy import NodePolicy
@@ -28,9 +32,15 @@ def what_is_free(
     `own` are the CPUs that the refused container had got before its memory was refused.
     """
     free = own | cpus.free
-    if isinstance(refused, SmtAlignmentError):
+    counted = policy.cpu_taker.countable(free)
+    in_cores = isinstance(refused, SmtAlignmentError)
+    if isinstance(refused, TopologyAffinityError) and counted != free:
+        free, in_cores = counted, True
+    elif in_cores and policy.hint_merger.policy in ("Restricted", "SingleNUMANode"):
+        free = counted
+    elif in_cores:
         free = policy.cpu_groups.whole_cores(free)
-    return _listed(policy, free, memory, refused)
+    return _listed(policy, free, memory, in_cores=in_cores)
 
 
 def what_would_fit(policy: NodePolicy, refused: PlacementError, count: int | None) -> str:
@@ -44,7 +54,7 @@ def what_would_fit(policy: NodePolicy, refused: PlacementError, count: int | Non
 
 
 def _listed(
-    policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, refused: PlacementError
+    policy: NodePolicy, free: CpuMask, memory: MemoryTables | None, *, in_cores: bool
 ) -> str:
     """The NUMA nodes with most CPUs first; those that have as much free are listed as one.
 
@@ -61,7 +71,7 @@ def _listed(
     ]
     if memory and (of_gpus := policy.topology.device_nodes):
         groups.append(f"{of_gpus}: on a GPU, not for containers")
-    kind = "in whole cores " if isinstance(refused, SmtAlignmentError) else ""
+    kind = "in whole cores " if in_cores else ""
     several = "s" if len(next(iter(equal.values()), ())) > 1 else ""
     return f"free {kind}on NUMA node{several} {join_texts(groups, ', ', _LONGEST_LIST)}"
 

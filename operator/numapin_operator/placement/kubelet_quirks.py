@@ -24,6 +24,13 @@ class KubeletQuirks:
         distributes_over_sockets: CPUs that are distributed come from several sockets though one has
             room, even with align-by-socket. numapin takes them from one socket; so does the kubelet
             of v1.37 in most cases. Source: cpumanager, `takeByTopologyNUMADistributed`.
+        splits_cores: with full-pcpus-only free CPUs are counted and taken by NUMA node, also those
+            of cores that are not free there with all their threads; a container gets parts of cores
+            then. numapin counts and takes whole cores alone, or refuses.
+            Source: cpumanager, `allocateCPUs`, `generateCPUTopologyHints`.
+        aligns_to_all_sockets: with align-by-socket CPUs come from all sockets of the NUMA nodes,
+            also where one of them has room. numapin takes them from one where a NUMA node has parts
+            of several sockets. Source: cpumanager, `getAlignedCPUs`.
         counts_free_cpus_last: whether enough CPUs are free is found out while they are taken.
             numapin counts them first. Source: cpumanager, `allocateCPUs`.
         empties_shared_pool: the last shared CPU may be given away or reserved strictly. numapin
@@ -44,6 +51,8 @@ class KubeletQuirks:
     judges_sockets_by_average: bool
     refuses_overwritten_choice: bool
     distributes_over_sockets: bool
+    splits_cores: bool
+    aligns_to_all_sockets: bool
     counts_free_cpus_last: bool
     empties_shared_pool: bool
     shares_released_cpus_blindly: bool
@@ -58,6 +67,8 @@ def _all(value: bool) -> KubeletQuirks:
         judges_sockets_by_average=value,
         refuses_overwritten_choice=value,
         distributes_over_sockets=value,
+        splits_cores=value,
+        aligns_to_all_sockets=value,
         counts_free_cpus_last=value,
         empties_shared_pool=value,
         shares_released_cpus_blindly=value,

@@ -125,9 +125,10 @@ def resolve(
 
 
 def _cpu_taker(cpu_groups: CpuGroups, options: Options, quirks: KubeletQuirks) -> CpuTaker:
-    whole_cores = options.full_pcpus_only
-    method = Method.DISTRIBUTED if options.distribute_cpus_across_numa else Method.PACKED
-    if whole_cores and not cpu_groups.uniform:
+    whole_cores, distributes = options.full_pcpus_only, options.distribute_cpus_across_numa
+    method = Method.DISTRIBUTED if distributes else Method.PACKED
+    split = cpu_groups.units_split_cores and not quirks.splits_cores
+    if whole_cores and (split or not cpu_groups.uniform):
         method = Method.WHOLE_CORES
     return CpuTaker(
         cpu_groups=cpu_groups,
@@ -141,6 +142,7 @@ def _cpu_taker(cpu_groups: CpuGroups, options: Options, quirks: KubeletQuirks) -
         group_size=cpu_groups.threads if whole_cores else 1,
         whole_cores_only=whole_cores,
         align_by_socket=options.align_by_socket,
+        distributes_cores=distributes and cpu_groups.uniform,
     )
 
 
@@ -179,7 +181,7 @@ def _reserved(spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask, offline: 
     online = taker.cpu_groups.cpus
     if spec.reserved.cpus is None:
         try:
-            return taker.take(online & ~isolated, spec.reserved.count or 1)
+            return taker.take_any(online & ~isolated, spec.reserved.count or 1)
         except NotEnoughCpusError as refused:
             raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
     named = CpuMask(spec.reserved.cpus.mask)

@@ -10,7 +10,12 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.kubevirt import no_dedicated_cpus
 from numapin_operator.observe.records import NodeView
-from numapin_operator.placement import memory_without_cpus, reservation_mismatch, reserved_offline
+from numapin_operator.placement import (
+    crossing_groups,
+    memory_without_cpus,
+    reservation_mismatch,
+    reserved_offline,
+)
 
 Remark = tuple[Reason, str]
 
@@ -19,6 +24,7 @@ def remarks(policy: CpuPolicySpec, topology: Topology | None, node: NodeView) ->
     """The remarks, the most urgent first, each with its reason and a message."""
     found = (
         (Reason.RESERVED_CPUS_OFFLINE, reserved_offline(policy, topology)),
+        (Reason.CROSSING_TOPOLOGY, crossing_groups(policy, topology)),
         (Reason.MEMORY_RESERVATION_DIFFERS, reservation_mismatch(policy, node.system, topology)),
         (Reason.MEMORY_WITHOUT_CPUS, memory_without_cpus(policy, topology)),
         (Reason.KUBEVIRT_CPU_MANAGER, no_dedicated_cpus(policy, node.labels)),

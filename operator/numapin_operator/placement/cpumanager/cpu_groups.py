@@ -110,10 +110,52 @@ class CpuGroups:
         return min(map(int.bit_count, self.cores.values()))
 
     @cached_property
+    def in_one_numa_node(self) -> CpuMask:
+        """The CPUs of cores whose threads are all in one NUMA node: all on a sound machine."""
+        return union(core for core in self.cores.values() if _is_in_one(core, self.numa_nodes))
+
+    @cached_property
+    def cores_cross(self) -> bool:
+        """True if the threads of a core are in several NUMA nodes."""
+        return self.in_one_numa_node != self.cpus
+
+    @cached_property
+    def units_split_cores(self) -> bool:
+        """True if the threads of a core are in several NUMA nodes, sockets or uncore caches."""
+        return any(
+            not _is_in_one(core, units)
+            for units in (self.numa_nodes, self.sockets, self.uncore_caches)
+            for core in self.cores.values()
+        )
+
+    @cached_property
+    def sockets_cross(self) -> bool:
+        """True if a NUMA node has parts of several sockets."""
+        return any(
+            node & socket and node & ~socket and socket & ~node
+            for node in self.numa_nodes.values()
+            for socket in self.sockets.values()
+        )
+
+    @cached_property
+    def whole_capacities(self) -> tuple[int, ...]:
+        """The most CPUs that 1, 2, .. NUMA nodes have together in cores that lie in one of them."""
+        return _capacities(node & self.in_one_numa_node for node in self.numa_nodes.values())
+
+    @cached_property
+    def _cores_by_shape(self) -> Mapping[tuple[int, ...], CpuMask]:
+        """The lowest CPUs of cores, by how far the core's other CPUs are from it."""
+        shapes: dict[tuple[int, ...], int] = {}
+        for core in self.cores.values():
+            first, *others = members(core)
+            shape = tuple(cpu - first for cpu in others)
+            shapes[shape] = shapes.get(shape, 0) | 1 << first
+        return {shape: CpuMask(lowest) for shape, lowest in shapes.items()}
+
+    @cached_property
     def capacities(self) -> tuple[int, ...]:
         """The most CPUs that 1, 2, .. NUMA nodes have together."""
-        sizes = sorted(map(int.bit_count, self.numa_nodes.values()), reverse=True)
-        return tuple(accumulate(sizes))
+        return _capacities(self.numa_nodes.values())
 
     def numa_nodes_of(self, cpus: CpuMask) -> NumaMask:
         """The NUMA nodes that hold these CPUs."""
@@ -134,11 +176,27 @@ class CpuGroups:
 
     def whole_cores(self, cpus: CpuMask) -> CpuMask:
         """The CPUs of the cores that are in the set with all their threads."""
-        return union(core for core in self.cores.values() if core & cpus == core)
+        whole = 0
+        for shape, lowest in self._cores_by_shape.items():
+            first = lowest & int(cpus)
+            for distance in shape:
+                first &= cpus >> distance
+            whole |= first
+            for distance in shape:
+                whole |= first << distance
+        return CpuMask(whole)
 
     def with_siblings(self, cpus: CpuMask) -> CpuMask:
         """The CPUs and all threads that share a core with one of them."""
         return union(mask for mask in self.cores.values() if mask & cpus)
+
+
+def _is_in_one(cpus: CpuMask, units: Units) -> bool:
+    return any(not cpus & ~mask for mask in units.values())
+
+
+def _capacities(numa_nodes: Iterable[CpuMask]) -> tuple[int, ...]:
+    return tuple(accumulate(sorted(map(int.bit_count, numa_nodes), reverse=True)))
 
 
 _GROUPS: Final[WeakKeyDictionary[Topology, CpuGroups]] = WeakKeyDictionary()

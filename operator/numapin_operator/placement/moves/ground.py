@@ -9,7 +9,7 @@ from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, numa_mask
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.policy import NodePolicy
-from numapin_operator.placement.topologymanager.hints import CpuHints, cpu_hints
+from numapin_operator.placement.topologymanager.hints import CpuHints, cpu_hints_of
 
 Counts = tuple[int, ...]
 """CPUs on each NUMA node that has any, by ascending id of the node."""
@@ -61,8 +61,7 @@ class Ground:
         Reserved CPUs leave it, and parts of cores if the policy demands whole ones.
         """
         cpus = CpuMask(cpus & ~self.policy.reserved) if self.keeps else NO_CPUS
-        whole = self.policy.cpu_taker.whole_cores_only
-        return self.policy.cpu_groups.whole_cores(cpus) if whole else cpus
+        return self._whole_in_node(cpus) if self.policy.cpu_taker.whole_cores_only else cpus
 
     def usable(self, free: CpuMask, like: CpuMask) -> CpuMask:
         """The CPUs among `free` that may replace those of `like`.
@@ -73,7 +72,12 @@ class Ground:
         kind = free & only if like & only else free & ~only
         if not self.policy.cpu_taker.whole_cores_only:
             return kind
-        return self.policy.cpu_groups.whole_cores(kind & ~self.policy.reserved_cores)
+        return self._whole_in_node(kind & ~self.policy.reserved_cores)
+
+    def _whole_in_node(self, cpus: CpuMask) -> CpuMask:
+        """The CPUs of whole cores; a core with threads in several NUMA nodes is never moved to."""
+        groups = self.policy.cpu_groups
+        return groups.whole_cores(cpus) & groups.in_one_numa_node
 
     def room(self, like: CpuMask) -> Counts:
         """How many CPUs each NUMA node has that may replace those of `like`."""
@@ -92,8 +96,7 @@ class Ground:
 
     def hints(self, wanted: int) -> CpuHints | None:
         """What the policy says of so many CPUs on the empty machine; None if it has fewer."""
-        groups, taker = self.policy.cpu_groups, self.policy.cpu_taker
-        found = cpu_hints(groups, groups.cpus, NO_CPUS, wanted, by_socket=taker.align_by_socket)
+        found = cpu_hints_of(self.policy.cpu_taker, self.policy.cpu_groups.cpus, NO_CPUS, wanted)
         return found if isinstance(found, CpuHints) else None
 
     def accepts(self, wanted: int, numa_nodes: NumaMask) -> bool:

@@ -121,7 +121,9 @@ class Fitting:
     def _most_to_give(self) -> int:
         """The free CPUs, without the one that the shared pool needs."""
         free, pool = self.cpus.free, self.cpus
-        if self.policy.cpu_taker.whole_cores_only and self.policy.cpu_groups.uniform:
+        if self.policy.cpu_taker.keeps_cores_whole:
+            free = self.policy.cpu_groups.whole_cores(free)
+        elif self.policy.cpu_taker.whole_cores_only and self.policy.cpu_groups.uniform:
             free = CpuMask(free & pool.free_whole_cores)
         empties = not pool.shared & ~free and not pool.exclusive_only
         keeps_one = empties and not self.policy.quirks.empties_shared_pool
@@ -133,7 +135,8 @@ class Fitting:
         Under Restricted a number is aligned on n NUMA nodes only if n - 1 could not hold it on an
         empty machine; aligned by socket it may be on others too.
         """
-        free, groups = self.cpus.free, self.policy.cpu_groups
+        taker, groups = self.policy.cpu_taker, self.policy.cpu_groups
+        free = taker.countable(self.cpus.free)
         there = sorted(
             ((mask & free).bit_count() for mask in groups.numa_nodes.values()), reverse=True
         )
@@ -142,7 +145,7 @@ class Fitting:
         elif self.policy.hint_merger.policy == "SingleNUMANode":
             yield there[0], 1
         else:
-            fewer = (0, *groups.capacities)
+            fewer = (0, *taker.capacities)
             ranges = zip(accumulate(there), fewer, strict=False)
             yield from ((total, below + 1) for total, below in reversed(list(ranges)))
 

@@ -1,9 +1,11 @@
 """Which NUMA nodes a request should come from: the hints of CPUs and memory, merged."""
 
+from dataclasses import replace
 from typing import Final
 
+from numapin_api.quantity import plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
-from numapin_operator.placement.errors import TopologyAffinityError
+from numapin_operator.placement.errors import SmtAlignmentError, TopologyAffinityError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.pods.beside import cpus_beside_memory
@@ -15,7 +17,7 @@ from numapin_operator.placement.topologymanager.hints import (
     CpuHints,
     Impossible,
     MemoryHints,
-    cpu_hints,
+    cpu_hints_of,
 )
 from numapin_operator.placement.topologymanager.merge import MergedHint
 
@@ -66,6 +68,12 @@ class HintFinder:
             return merged
         if merged is None and self._policy.spec.memory.policy == "Preferred":
             merged = merger.merge(cpu, None)
+        if merged is None and self._lacks_whole_cores(cpus, memory):
+            policy = merger.policy
+            raise SmtAlignmentError(
+                f"no NUMA nodes have {plural(cpus, 'CPU')} in whole cores, as topology policy "
+                f"{policy} demands; cores with threads in several NUMA nodes do not count"
+            )
         if merged is None:
             why = RefusedRequest(self._policy, cpus, cpu, memory, self._memory_hints)
             raise TopologyAffinityError(no_cpus or no_memory or str(why))
@@ -98,13 +106,21 @@ class HintFinder:
         free, reusable = self._cpus.free, self._cpus.reusable
         if self.frees_followers:
             free, reusable = self._inside(free | reusable), NO_CPUS
-        return cpu_hints(
-            self._policy.cpu_groups,
-            free,
-            reusable,
-            count,
-            by_socket=self._policy.cpu_taker.align_by_socket,
+        return cpu_hints_of(self._policy.cpu_taker, free, reusable, count)
+
+    def _lacks_whole_cores(self, count: int, memory: Amounts) -> bool:
+        """Whether it is refused, now or always, because cores cross NUMA nodes."""
+        taker, groups = self._policy.cpu_taker, self._policy.cpu_groups
+        if not count or not taker.keeps_cores_whole or not groups.cores_cross:
+            return False
+        merge, divided = self._policy.hint_merger.merge, replace(taker, whole_cores_only=False)
+        free = self._inside(self._cpus.free | self._cpus.reusable)
+        if merge(cpu_hints_of(divided, free, NO_CPUS, count), self._memory_hints(memory)):
+            return True
+        whole, parts = (
+            merge(cpu_hints_of(one, groups.cpus, NO_CPUS, count), None) for one in (taker, divided)
         )
+        return whole is None and parts is not None
 
     def _inside(self, cpus: CpuMask) -> CpuMask:
         if self.within is None:

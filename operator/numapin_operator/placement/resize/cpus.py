@@ -1,6 +1,6 @@
 """More CPUs for a container that runs: it keeps those that it has."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import plural
@@ -17,7 +17,7 @@ from numapin_operator.placement.topologymanager.hints import (
     CpuHints,
     Impossible,
     MemoryHints,
-    cpu_hints,
+    cpu_hints_of,
 )
 from numapin_operator.placement.topologymanager.merge import MergedHint
 
@@ -60,7 +60,7 @@ def take_more(policy: NodePolicy, pool: CpuPool, growth: Growth) -> CpuMask:
     if hint.numa_nodes is not None:
         near = _nearest(policy, free, growth, hint.numa_nodes, near)
     if near is not None and hint.numa_nodes is not None:
-        inside = free & policy.cpu_taker.cpus_near(near | hint.numa_nodes)
+        inside = policy.cpu_taker.near(free, near | hint.numa_nodes)
         free = inside if inside.bit_count() >= growth.count else free
     return PodCpus(policy.cpu_taker, pool, policy.quirks).take_from(free, growth.count, near)
 
@@ -75,7 +75,7 @@ def _nearest(
     """Its own NUMA nodes if they and the hint have enough, else all of the hint."""
     if own is None:
         return hinted
-    inside = free & policy.cpu_taker.cpus_near(own | hinted)
+    inside = policy.cpu_taker.near(free, own | hinted)
     return own if inside.bit_count() >= growth.count else hinted | own
 
 
@@ -99,8 +99,7 @@ def _free(policy: NodePolicy, pool: CpuPool, growth: Growth) -> CpuMask:
 def _hint(policy: NodePolicy, free: CpuMask, growth: Growth) -> MergedHint:
     """The NUMA nodes that the topology policy allows for all CPUs together."""
     merger, total = policy.hint_merger, growth.aligned.bit_count() + growth.count
-    by_socket = policy.cpu_taker.align_by_socket
-    cpus = cpu_hints(policy.cpu_groups, free, growth.aligned, total, by_socket=by_socket)
+    cpus = cpu_hints_of(policy.cpu_taker, free, growth.aligned, total)
     merged = merger.merge(cpus, _bound(growth.mems))
     if merged is None and policy.spec.memory.policy == "Preferred":
         merged = merger.merge(cpus, None)
@@ -126,9 +125,9 @@ def allows_memory(policy: NodePolicy, cpus: CpuMask, mems: NumaMask) -> bool:
     """Whether the topology policy allows memory on these NUMA nodes beside CPUs that are given."""
     if not cpus:
         return True
-    by_socket = policy.cpu_taker.align_by_socket
     count = cpus.bit_count()
-    there = cpu_hints(policy.cpu_groups, NO_CPUS, cpus, count, by_socket=by_socket)
+    taker = replace(policy.cpu_taker, whole_cores_only=False)  # it may have parts of cores
+    there = cpu_hints_of(taker, NO_CPUS, cpus, count)
     return policy.hint_merger.merge(there, _bound(mems)) is not None
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
+from numapin_operator.placement.cpumanager.take import CpuTaker
 from numapin_operator.placement.masks import NO_NUMA_NODES, CpuMask, NumaMask, members
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.subset_search import (
@@ -77,17 +78,42 @@ class CpuHints(NamedTuple):
         return size
 
 
-def cpu_hints(
-    cpu_groups: CpuGroups, free: CpuMask, reusable: CpuMask, wanted: int, *, by_socket: bool
+def cpu_hints_of(
+    taker: CpuTaker, free: CpuMask, reusable: CpuMask, wanted: int
 ) -> CpuHints | Impossible:
-    """Where `wanted` CPUs could come from. Source: Kubernetes v1.36, `generateCPUTopologyHints`."""
+    """Where a policy can take `wanted` CPUs from."""
+    there = taker.countable(free | reusable)
+    groups = taker.cpu_groups
+    found = cpu_hints(groups, there, there & reusable, wanted, by_socket=taker.align_by_socket)
+    if isinstance(found, CpuHints) and taker.capacities != groups.capacities:
+        return found._replace(fewest=_fewest(taker.capacities, wanted))
+    return found
+
+
+def cpu_hints(
+    cpu_groups: CpuGroups,
+    free: CpuMask,
+    reusable: CpuMask,
+    wanted: int,
+    *,
+    by_socket: bool,
+) -> CpuHints | Impossible:
+    """Where `wanted` CPUs could come from. Source: Kubernetes v1.36, `generateCPUTopologyHints`.
+
+    Args:
+        cpu_groups: the machine.
+        free: CPUs that are free.
+        reusable: those that init containers leave, which count too; their NUMA nodes are required.
+        wanted: CPUs wanted.
+        by_socket: whether CPUs of one socket are aligned.
+    """
     counts = {
         numa_node: (mask & (free | reusable)).bit_count()
         for numa_node, mask in cpu_groups.numa_nodes.items()
     }
     if sum(counts.values()) < wanted:
         return NOWHERE
-    fewest = _fewest(cpu_groups, wanted)
+    fewest = _fewest(cpu_groups.capacities, wanted)
     return CpuHints(
         cpu_groups=cpu_groups,
         free=counts,
@@ -98,9 +124,9 @@ def cpu_hints(
     )
 
 
-def _fewest(cpu_groups: CpuGroups, wanted: int) -> int:
+def _fewest(capacities: tuple[int, ...], wanted: int) -> int:
     """How many NUMA nodes the empty machine needs for so many CPUs; all if they are too few."""
-    return min(bisect_left(cpu_groups.capacities, wanted) + 1, len(cpu_groups.capacities))
+    return min(bisect_left(capacities, wanted) + 1, len(capacities))
 
 
 def _sockets(cpu_groups: CpuGroups, fewest: int) -> int | None:

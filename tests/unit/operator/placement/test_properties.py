@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_operator.observe.pods.parser import parse_pod
@@ -169,12 +169,17 @@ def test_the_order_of_keys_never_matters(situation: Situation, random: Any) -> N
     assert outcomes[0] == outcomes[1]
 
 
-@given(situations(hybrid=True))
-@settings(max_examples=150, deadline=None)
-def test_whole_cores_are_whole_on_hybrid_processors_too(situation: Situation) -> None:
-    """Without memory: where that decides the NUMA node, the kubelet itself splits cores."""
+@given(situations(hybrid=True), st.data())
+@settings(max_examples=200, deadline=None)
+def test_whole_cores_are_whole_on_hybrid_processors_too(
+    situation: Situation, data: st.DataObject
+) -> None:
+    """Also beside cores of which a thread is reserved, and where memory decides the NUMA node."""
     topology, policy, objects = situation
-    policy = policy.model_copy(update={"memory": MemoryPolicy()})
+    if data.draw(st.booleans()):
+        cpus = data.draw(st.sets(st.sampled_from(list(topology.online)), min_size=1))
+        reserved = policy.reserved.model_copy(update={"count": None, "cpus": CpuSet(cpus)})
+        policy = policy.model_copy(update={"reserved": reserved})
     options = policy.options.model_copy(
         update={"full_pcpus_only": True, "distribute_cpus_across_cores": False}
     )
