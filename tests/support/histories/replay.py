@@ -1,7 +1,6 @@
 """Plays many histories that begin alike: what two have in common is played once.
 
-A node is saved as the bytes that pickle makes of it. Equal bytes are equal nodes, so what follows
-the last action is played once for each state that histories lead to.
+A node between two actions is saved as the bytes that pickle makes of it, and made again from them.
 """
 
 import functools
@@ -9,7 +8,6 @@ import io
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
@@ -40,8 +38,6 @@ class Replay:
         self._saved: list[tuple[int, bytes]] = []
         """Nodes after so many of these actions, the longest part last."""
         self._objects = _Objects()
-        self._ended: set[bytes] = set()
-        """Digests of the states whose end breaks no law."""
         self._without_runtime: set[History] = set()
         """Histories in which nothing would have been left to the runtime."""
 
@@ -58,10 +54,7 @@ class Replay:
             node = self.play(history)
             if other is None and not node.may_leave:
                 self._without_runtime.add(history)
-            state = self._objects.digest(node)
-            if state not in self._ended:
-                node.end()
-                self._ended.add(state)
+            node.end()
         except Exception as error:  # noqa: BLE001 (an error of any kind ends the enforcer)
             return error
         return None
@@ -111,17 +104,11 @@ class _Objects:
 
     def save(self, node: Node) -> bytes:
         """The bytes of a node between two actions."""
-        node.kernel.reads = node.kernel.full_reads = 0
-        node.may_leave = False
         file = io.BytesIO()
         pickler = _Pickler(file, pickle.HIGHEST_PROTOCOL)
         pickler.number = self._number
         pickler.dump(node)
         return file.getvalue()
-
-    def digest(self, node: Node) -> bytes:
-        """Equal for equal nodes."""
-        return blake2b(self.save(node), digest_size=16).digest()
 
     def load(self, saved: bytes) -> Node:
         """A node that has these bytes."""
