@@ -53,7 +53,7 @@ def read_gpu_nodes(procfs: SysfsTree) -> MemSet:
 
 
 def _behind(first: int, nodes: tuple[NumaNode, ...], named: MemSet, with_cpus: MemSet) -> MemSet:
-    """The nodes behind that of a GPU that are kept for it."""
+    """The online nodes that are kept for a GPU whose first one, which may be offline, this is."""
     until = min((one for one in named if one > first), default=first + NODES_OF_A_GPU)
     kept = range(first, min(until, first + NODES_OF_A_GPU))
     columns = [column for column, node in enumerate(nodes) if node.id in with_cpus]
@@ -62,4 +62,5 @@ def _behind(first: int, nodes: tuple[NumaNode, ...], named: MemSet, with_cpus: M
         for node in nodes
         if node.id in kept and node.id not in with_cpus
     }
-    return MemSet(id_ for id_, distances in far.items() if distances == far.get(first))
+    of_gpu = next(iter(far.values()), None)
+    return MemSet(id_ for id_, distances in far.items() if distances == of_gpu)

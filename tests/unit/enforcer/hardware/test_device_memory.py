@@ -22,7 +22,7 @@ GIB = 1 << 30
 class Described:
     """A machine: its NUMA nodes with CPUs are the first ones, with one CPU each.
 
-    `far` are the distances of each other node to those with CPUs, of all others `far[None]`.
+    Of the others, `far` are distances to those with CPUs, if not 80.
     """
 
     gib: tuple[int, ...]
@@ -31,17 +31,18 @@ class Described:
     on_device: str
     initiators: str | None = None
     far: tuple[tuple[int, int], ...] = ()
+    offline: str = ""
 
     def files(self) -> Files:
-        nodes = range(len(self.gib))
+        nodes = MemSet(range(len(self.gib))) - MemSet.parse(self.offline)
         files: Files = {
             f"{CPU}/online": f"0-{self.with_cpus - 1}",
-            f"{NODE}/online": f"0-{len(self.gib) - 1}",
+            f"{NODE}/online": f"{nodes}",
         }
-        for node, gib in enumerate(self.gib):
+        for node in nodes:
             folder, cpu = f"{NODE}/node{node}", node < self.with_cpus
             files[f"{folder}/cpumap"] = f"{1 << node:x}" if cpu else "0"
-            files[f"{folder}/meminfo"] = f"Node {node} MemTotal: {gib << 20} kB"
+            files[f"{folder}/meminfo"] = f"Node {node} MemTotal: {self.gib[node] << 20} kB"
             files[f"{folder}/distance"] = " ".join(str(self._distance(node, one)) for one in nodes)
             if cpu:
                 files[f"{CPU}/cpu{node}/topology/physical_package_id"] = f"{node}"
@@ -71,11 +72,21 @@ MIG = (480, 0, 23, 23, 46, 0, 0, 0, 0)
 MACHINES = {
     "Grace Hopper, the whole GPU": Described((480, 92, *[0] * 7), 1, ("1",), "1-8"),
     "Grace Hopper, three instances": Described(MIG, 1, ("1",), "1-8"),
+    "Grace Hopper, three instances, empty nodes are offline": Described(
+        MIG, 1, ("1",), "2-4", offline="1,5-8"
+    ),
     "Grace Hopper, firmware lists the nodes": Described(MIG, 1, ("1",), "1-8", "1-8"),
     "Grace Hopper, the driver names no node": Described(MIG, 1, ("-1",), "1-8", "1-8"),
     "Grace Hopper, no driver": Described(MIG, 1, (), "1-8", "1-8"),
     "Grace Hopper, no driver, and firmware lists nothing": Described(MIG, 1, (), "", ""),
     "Grace Hopper, the driver manages the memory": Described((480,), 1, ("-1",), "", "\n"),
+    "two GB200 with instances of both, empty nodes are offline": Described(
+        (480, 480, 0, 90, 90, *[0] * 5, 0, 0, 90, 46, *[0] * 4, 256),
+        2,
+        ("2", "10"),
+        "3-4,12-13",
+        offline="2,5-11,14-17",
+    ),
     "two GB200 with instances of one": Described(
         (480, 480, 186, *[0] * 7, 0, 0, 90, 90, *[0] * 4), 2, ("2", "10"), "2-17"
     ),

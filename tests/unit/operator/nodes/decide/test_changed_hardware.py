@@ -1,5 +1,7 @@
 """The hardware of a node changes under its pods: they are compared with the policy again."""
 
+from dataclasses import replace
+
 from numapin_api.hardware.layout import layout_digest
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
@@ -64,3 +66,11 @@ def test_an_assignment_without_the_digest_is_not_rewritten_for_it() -> None:
     assert spec.policy.hardware == layout_digest(ONE)
     older = spec.model_copy(update={"policy": spec.policy.model_copy(update={"hardware": None})})
     assert decided(ONE, older, *pods).write is Write.NOTHING
+
+
+def test_instances_of_a_gpu_that_come_and_go_change_no_layout() -> None:
+    instance = replace(TWO.numa_nodes[1], id=2, on_device=True)
+    with_instance = replace(TWO, numa_nodes=(*TWO.numa_nodes, instance))
+    assert layout_digest(with_instance) == layout_digest(TWO)
+    ordinary = replace(TWO, numa_nodes=(*TWO.numa_nodes, replace(instance, on_device=False)))
+    assert layout_digest(ordinary) != layout_digest(TWO)
