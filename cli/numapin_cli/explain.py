@@ -4,6 +4,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -18,9 +19,10 @@ from numapin_cli.arguments import (
     reads_files,
 )
 from numapin_cli.inputs.input_flags import say_notes
-from numapin_cli.inputs.manifests import Manifest, read_manifests
+from numapin_cli.inputs.manifests import WORKLOADS, Manifest, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
 from numapin_cli.inputs.planned import one_of_each
+from numapin_cli.inputs.workloads import Workload
 from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
 from numapin_cli.live.follow import follow
 from numapin_cli.live.reader import Reader
@@ -49,7 +51,9 @@ node     which policy governs it, whether the kernel has what that says, and why
 policy   where it is in force and where not
 
 A pod need not be on a node: a pending pod, or one of a file (-f), is tried on all nodes. Of a
-Deployment, StatefulSet or other workload of a file one pod is tried, as the controller creates it.
+Deployment, StatefulSet or other workload of a file one pod is tried, as the controller creates it:
+pods that the cluster has of the workload stay or have ended first, as its roll-out has it, which
+the answer says.
 
 This reads the pod, CpuPolicies, NodeAssignments, Nodes, Namespaces, and the pods of the nodes that
 are tried.
@@ -104,7 +108,19 @@ def _run(options: Namespace) -> int:
     return _show(options, _answers(options, ask_server(options, partial(_ask, options, written))))
 
 
-def _written_pods(options: Namespace) -> list[Manifest]:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A pod of a file, and the workload from which it is made; None if it was written itself."""
+
+    pod: Manifest
+    workload: Workload | None
+
+    def beside(self, asked: Asked) -> Asked:
+        """The question with the pods of its workload that the cluster still has then."""
+        return asked.once_created_by(self.workload) if self.workload else asked
+
+
+def _written_pods(options: Namespace) -> list[_Written]:
     """The pods of the files, one for each workload; what else they have is said."""
     manifests = read_manifests(options.filename)
     for one in manifests:
@@ -122,27 +138,37 @@ def _written_pods(options: Namespace) -> list[Manifest]:
     if manifests and not chosen:
         files = ", ".join(map(str, options.filename))
         raise CommandError(f"{files}: no pod is created from it; give Pods or workloads")
-    return [pod for pod, _ in chosen]
+    creators = {pod.creator for pod, _ in chosen if pod.creator}
+    workloads = (
+        Workload.parse(one)
+        for one in manifests
+        if one.kind in WORKLOADS and any(f"{one.kind} {one.name}" in named for named in creators)
+    )
+    by_title = {one.title: one for one in workloads}
+    return [_Written(pod, by_title.get(pod.creator)) for pod, _ in chosen]
 
 
-def _asked_in_files(options: Namespace, written: Sequence[Manifest]) -> list[Asked]:
+def _asked_in_files(options: Namespace, written: Sequence[_Written]) -> list[Asked]:
     objects = read_objects(options.cluster, [])
     say_notes(objects.notes)
     source = FromFiles(objects)
     if not written:
         return [source.asked(parse_target(options.target, options.namespace), options.nodes)]
-    return [source.for_pod(pod, options.node, options.nodes) for pod in written]
+    asked = [source.for_pod(one.pod, options.node, options.nodes) for one in written]
+    return [one.beside(each) for one, each in zip(written, asked, strict=True)]
 
 
-async def _ask(options: Namespace, written: Sequence[Manifest], client: ApiClient) -> list[Asked]:
+async def _ask(options: Namespace, written: Sequence[_Written], client: ApiClient) -> list[Asked]:
     source = FromServer(Reader(client), client.connection.login.namespace)
     if not written:
         target = parse_target(options.target, options.namespace)
         return [await source.asked(target, options.nodes, options.node)]
-    return [await source.for_pod(pod, options.node, options.nodes) for pod in written]
+    return [
+        one.beside(await source.for_pod(one.pod, options.node, options.nodes)) for one in written
+    ]
 
 
-async def _follow(options: Namespace, written: Sequence[Manifest], client: ApiClient) -> None:
+async def _follow(options: Namespace, written: Sequence[_Written], client: ApiClient) -> None:
     async def read() -> list[Explanation]:
         return _answers(options, await _ask(options, written, client))
 

@@ -59,6 +59,7 @@ class Answerer:
             others = asked.others
         reported = self._reported(pod.node) if pod.node else None
         explained = explain_pod(observed(asked.objects), pod, others, reported, self.now)
+        explained = replace(explained, assumed=tuple(filter(None, (asked.assumed,))))
         return self._with_limits(explained)
 
     def _existing(self, node: str) -> str:

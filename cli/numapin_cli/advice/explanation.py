@@ -39,6 +39,7 @@ class Explanation:
         tried: how many plans were made, by what was changed.
         stopped: whether the limit of plans was reached, so that not everything was tried.
         limits: what was not tried, as sentences.
+        assumed: what the answer takes for granted, as sentences.
     """
 
     subject: str
@@ -54,6 +55,7 @@ class Explanation:
     tried: Mapping[str, int] = field(default_factory=dict)
     stopped: bool = False
     limits: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         """The answer for scripts."""
@@ -71,6 +73,7 @@ class Explanation:
             "tried": dict(self.tried),
             "triedAll": not self.stopped,
             "notTried": list(self.limits),
+            "assumed": list(self.assumed),
         }
 
 

@@ -47,7 +47,7 @@ def _verdict(explanation: Explanation) -> Iterator[RenderableType]:
         yield plain(f"  {', '.join(where)}", "dim")
     elif explanation.subject.startswith("node") and explanation.policy:
         yield plain(f"  policy {explanation.policy}", "dim")
-    for text in explanation.why:
+    for text in (*(f"assumed: {one}" for one in explanation.assumed), *explanation.why):
         yield Padding(plain(text), (0, 0, 0, 2))
 
 

@@ -9,22 +9,22 @@ from typing import Any, Final
 
 from numapin_cli.inputs.manifests import section
 
-_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+_NO_SCHEDULE: Final = "NoSchedule"
+_NO_EXECUTE: Final = "NoExecute"
+_EFFECTS: Final = frozenset({_NO_SCHEDULE, _NO_EXECUTE})
 
-_TOLERATED: Final = frozenset(
-    f"node.kubernetes.io/{name}"
-    for name in (
-        "not-ready",
-        "unreachable",
-        "disk-pressure",
-        "memory-pressure",
-        "pid-pressure",
-        "unschedulable",
-    )
-)
-"""Taints that every pod of a DaemonSet tolerates."""
+_TOLERATED: Final = {
+    "node.kubernetes.io/not-ready": _NO_EXECUTE,
+    "node.kubernetes.io/unreachable": _NO_EXECUTE,
+    "node.kubernetes.io/disk-pressure": _NO_SCHEDULE,
+    "node.kubernetes.io/memory-pressure": _NO_SCHEDULE,
+    "node.kubernetes.io/pid-pressure": _NO_SCHEDULE,
+    "node.kubernetes.io/unschedulable": _NO_SCHEDULE,
+}
+"""The taints that every pod of a DaemonSet tolerates, with the only effect for which it does."""
 
-_NETWORK: Final = "node.kubernetes.io/network-unavailable"
+_ON_THE_HOST: Final = {"node.kubernetes.io/network-unavailable": _NO_SCHEDULE}
+"""The same, of a pod in the network of its host."""
 
 
 def runs_on(template: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
@@ -85,15 +85,16 @@ def _is_beyond(value: object, limits: Sequence[object], sign: int) -> bool:
 
 def _is_tolerated(spec: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     key = taint.get("key")
-    if key in _TOLERATED or (key == _NETWORK and spec.get("hostNetwork") is True):
+    always = _TOLERATED | (_ON_THE_HOST if spec.get("hostNetwork") is True else {})
+    if taint.get("effect") == always.get(str(key)):
         return True
     for one in _objects(spec, "tolerations"):
         if one.get("effect") not in {None, "", taint.get("effect")}:
             continue
-        if one.get("operator") == "Exists":
-            if one.get("key") in {None, "", key}:
-                return True
-        elif one.get("key") == key and (one.get("value") or "") == (taint.get("value") or ""):
+        if one.get("key") not in {None, "", key}:
+            continue
+        same = (one.get("value") or "") == (taint.get("value") or "")
+        if one.get("operator") == "Exists" or (same and one.get("operator") in {None, "", "Equal"}):
             return True
     return False
 

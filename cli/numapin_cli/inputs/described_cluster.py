@@ -221,7 +221,7 @@ def _bound(pod: PodView, manifest: Manifest, default: str, number: int) -> PodVi
 def _check_complete(state: ClusterState, objects: Objects) -> None:
     """Raises CommandError if a whole kind is missing that the operator would know."""
     written = (state.assignments[name] for name in state.assignments)
-    if not objects.of("Pod") and any(view.spec.containers for view in written):
+    if "Pod" not in objects.by_kind and any(view.spec.containers for view in written):
         raise CommandError(
             "no Pod is given, although NodeAssignments list containers; add the Pods"
             " (kubectl get nodes,ns,pods,na,cpol -A -o yaml)"

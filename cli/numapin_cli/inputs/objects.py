@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
-from numapin_cli.inputs.manifests import STDIN, Manifest, read_manifests, section
-from numapin_cli.inputs.planned import planned
+from numapin_cli.inputs.manifests import STDIN, VERSIONS, Manifest, read_manifests, section
+from numapin_cli.inputs.planned import ended, planned
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.pods.parser import parse_pod
@@ -26,7 +26,8 @@ _LATER: Final = "9999-12-31T23:59:59Z"
 class Objects:
     """Objects by kind and name, in the order of the files; each is complete enough to decode.
 
-    `written` has the names of the pods that people wrote.
+    A kind is there without objects if all that were given have ended. `written` has the names of
+    the pods that people wrote.
     """
 
     by_kind: Mapping[str, dict[str, Manifest]] = field(default_factory=dict)
@@ -41,6 +42,11 @@ class Objects:
     def all(self) -> Iterator[Manifest]:
         """Every object."""
         return (manifest for named in self.by_kind.values() for manifest in named.values())
+
+    def without(self, pods: Iterable[Manifest]) -> "Objects":
+        """The objects once some pods have ended."""
+        left = _each_once(ended(self.all(), pods)).by_kind
+        return replace(self, by_kind={kind: left.get(kind, {}) for kind in self.by_kind})
 
 
 def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
@@ -66,8 +72,9 @@ def combined(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> Object
     """The objects of a cluster once what people wrote is applied to it; see `read_objects`."""
     listed = list(cluster), list(written)
     chosen = planned(*listed, _nodes(*listed))
-    present, applied = _each_once(chosen.cluster), _each_once(chosen.written)
-    return replace(_applied(present, applied), notes=tuple(chosen.notes))
+    made = _applied(_each_once(chosen.cluster), _each_once(chosen.written))
+    given = {one.kind: dict[str, Manifest]() for one in listed[0] if one.kind in VERSIONS}
+    return replace(made, by_kind={**given, **made.by_kind}, notes=tuple(chosen.notes))
 
 
 def _nodes(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> dict[str, Manifest]:

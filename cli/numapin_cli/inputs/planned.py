@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from numapin_api.names import NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
 from numapin_cli.inputs.manifests import VERSIONS, WORKLOADS, Manifest, section
+from numapin_cli.inputs.rollouts import stay
 from numapin_cli.inputs.workloads import Workload, controller_of
 
 
@@ -63,43 +64,65 @@ def planned(
 
 
 def one_of_each(manifests: Sequence[Manifest]) -> Iterator[tuple[Manifest, str]]:
-    """Each pod that people wrote, and one for each workload, with a line that says so."""
+    """Each pod that people wrote, and one for each workload, with a line that says so.
+
+    It is the last one, because a StatefulSet replaces that one first.
+    """
     counts = Counter(one.creator for one in manifests)
+    last = {one.creator: one for one in manifests}
     for one in manifests:
         if not one.creator:
             yield one, ""
-        elif count := counts.pop(one.creator, 0):
+        elif one is last[one.creator]:
+            count = counts[one.creator]
             many = "" if count == 1 else f", as each of its {count} pods"
             yield one, f"{one.creator}: {one.name} is explained{many}"
 
 
 def _create(workload: Workload, made: Planned, nodes: Mapping[str, Manifest]) -> None:
     """Have the pods of a workload created, and those that it has in the cluster deleted."""
-    manifest, why = workload.manifest, workload.why_none()
-    title = f"{manifest.kind} {manifest.name or workload.name}"
-    pods = [] if why else list(workload.pods(nodes))
+    why = workload.why_none()
+    old = [one for one in made.cluster if one.kind == "Pod" and workload.controls(one)]
+    kept = {one.name for one in stay(workload, old)}
+    pods = [] if why else [one for one in workload.pods(nodes) if one.name not in kept]
     made.written += pods
     if not pods:
-        made.notes.append(f"left out: {title}: {why or 'it matches none of the Nodes'}")
-    if manifest.kind == "CronJob" or section(manifest.content, "spec").get("paused") is True:
-        return  # runs under way go on; a paused Deployment deletes nothing
-    gone = [one for one in made.cluster if one.kind == "Pod" and workload.controls(one)]
+        made.notes.append(f"left out: {workload.title}: {why or _reason(workload, kept)}")
+    gone = [one for one in old if one.name not in kept]
     if gone:
         many = f"{plural(len(gone), 'pod')} of the cluster replaced by {len(pods)}"
-        made.notes.append(f"{title}: {many}")
-        uids = {str(one.metadata.get("uid")) for one in gone}
-        stay = (one for one in made.cluster if one.kind != "Pod" or not workload.controls(one))
-        made.cluster = [_without(one, uids) for one in stay]
+        made.notes.append(f"{workload.title}: {many}")
+        made.cluster = ended(made.cluster, gone)
+    if kept and pods:
+        made.notes.append(f"{workload.title}: {plural(len(kept), 'pod')} of the cluster kept")
+
+
+def _reason(workload: Workload, kept: Collection[str]) -> str:
+    if workload.kind == "StatefulSet" and kept:
+        return "partition keeps all of its pods as they are"
+    return "it matches none of the Nodes"
+
+
+def ended(cluster: Iterable[Manifest], pods: Iterable[Manifest]) -> list[Manifest]:
+    """The objects of a cluster once some of its pods have ended: no container of them runs."""
+    gone = {one.name: str(one.metadata.get("uid")) for one in pods}
+    left = (one for one in cluster if one.kind != "Pod" or one.name not in gone)
+    return [_without(one, set(gone.values())) for one in left]
 
 
 def _without(manifest: Manifest, uids: Collection[str]) -> Manifest:
     """A NodeAssignment once no container of some pods runs any more; others as they are."""
-    status = section(manifest.content, "status")
-    running = status.get("running")
-    if manifest.kind != NODE_ASSIGNMENT_KIND or not isinstance(running, list):
+    if manifest.kind != NODE_ASSIGNMENT_KIND:
         return manifest
-    left = {**status, "running": [uid for uid in running if uid not in uids]}
-    return replace(manifest, content={**manifest.content, "status": left})
+    status = section(manifest.content, "status")
+    lists = {key: one for key, one in status.items() if isinstance(one, list)}
+    left = {key: [each for each in one if _uid_of(each) not in uids] for key, one in lists.items()}
+    return replace(manifest, content={**manifest.content, "status": {**status, **left}})
+
+
+def _uid_of(entry: object) -> str:
+    """The pod of an entry in a status; empty if it names none."""
+    return str(entry.get("podUID") or "") if isinstance(entry, Mapping) else str(entry)
 
 
 def _never_runs(

@@ -3,6 +3,7 @@
 Source: Kubernetes v1.36, pkg/controller (names, labels and numbers of pods).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,9 @@ MOST_PODS: Final = 10_000
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Of the letters that the API server appends to names. Source: apimachinery, util/rand."""
+
+_OWN_JOBS: Final = {None, "", "kubernetes.io/job-controller"}
+"""Values of `managedBy` for which the Job controller creates the pods."""
 
 _LONGEST_BASE: Final = 58
 """Characters to which five are appended. Source: apiserver, storage/names."""
@@ -63,6 +67,11 @@ class Workload:
         """What its pods are made from."""
         return section(self.spec, "template")
 
+    @property
+    def title(self) -> str:
+        """Its kind and name, as messages name it."""
+        return f"{self.manifest.kind} {self.manifest.name or self.name}"
+
     def why_none(self) -> str:
         """Why it creates no pod; empty if it creates some."""
         given = section(self.manifest.content, "spec")
@@ -71,6 +80,8 @@ class Workload:
         if self.kind == "Deployment" and given.get("paused") is True:
             return "is paused, so its pods stay as they are"
         if self.kind == "Job":
+            if (manager := self.spec.get("managedBy")) not in _OWN_JOBS:
+                return f"is managed by {manager}, not by the Job controller"
             return "has ended" if self._has_ended() else "" if self._count() else "runs 0 pods"
         return "" if self.kind == "DaemonSet" or self._count() else "has 0 replicas"
 
@@ -87,11 +98,10 @@ class Workload:
             fit = [name for name, node in nodes.items() if runs_on(self.template, node.content)]
             yield from (self._pod(self._named(node), {}, node) for node in fit)
             return
-        first = _number(section(self.spec, "ordinals").get("start"), 0)
         count = 1 if self.kind == "DaemonSet" else self._count()
         for number in range(count):
             if self.kind == "StatefulSet":
-                index = str((first or 0) + number)
+                index = str(self._first + number)
                 yield self._pod(f"{self.name}-{index}", _set_labels(self.name, index))
             elif self.spec.get("completionMode") == "Indexed":
                 labels = {"batch.kubernetes.io/job-completion-index": str(number)}
@@ -104,14 +114,31 @@ class Workload:
         if _space(pod) != _space(self.manifest):
             return False
         kind, name = controller_of(pod)
+        if self.manifest.kind == "CronJob":
+            runs = rf"{re.escape(str(self.manifest.metadata.get('name')))}-\d+"
+            return kind == "Job" and re.fullmatch(runs, name) is not None
         if self.kind == "Deployment":
             template = section(pod.metadata, "labels").get("pod-template-hash")
             return (kind, name) == ("ReplicaSet", f"{self.name}-{template}")
         return (kind, name) == (self.kind, self.name)
 
+    def is_below_partition(self, pod: Manifest) -> bool:
+        """Whether the roll-out of a StatefulSet leaves one of its pods as it is."""
+        strategy = section(self.spec, "updateStrategy")
+        partition = _number(section(strategy, "rollingUpdate").get("partition"), 0) or 0
+        ordinal = str(pod.metadata.get("name")).removeprefix(f"{self.name}-")
+        if self.kind != "StatefulSet" or not ordinal.isdecimal():
+            return False
+        return self._first <= int(ordinal) < self._first + min(partition, self._count())
+
     def error(self, field: str, problem: str) -> CommandError:
         """What is wrong with a field of its spec."""
         return CommandError(f"{self.manifest.source}: {self.field}.{field}: {problem}")
+
+    @property
+    def _first(self) -> int:
+        """The number of a StatefulSet's first pod."""
+        return _number(section(self.spec, "ordinals").get("start"), 0) or 0
 
     def _has_ended(self) -> bool:
         conditions = section(self.manifest.content, "status").get("conditions")
@@ -127,7 +154,9 @@ class Workload:
         if self.kind != "Job":
             return self._whole("replicas", 1)
         parallel = self._whole("parallelism", 1)
-        return min(parallel, self._whole("completions", parallel))
+        done = _number(section(self.manifest.content, "status").get("succeeded"), 0) or 0
+        left = self._whole("completions", parallel + done) - done
+        return max(0, min(parallel, left))
 
     def _whole(self, field: str, default: int) -> int:
         count = _number(self.spec.get(field), default)
@@ -146,11 +175,16 @@ class Workload:
         """The name of what controls the pods: of a Deployment, its ReplicaSet."""
         return f"{self.name}-{_letters(self.name, 10)}" if self.kind == "Deployment" else self.name
 
+    @property
+    def _uid(self) -> str:
+        """The UID of what controls the pods."""
+        return str(uuid5(NAMESPACE_URL, f"{self.kind}/{_space(self.manifest)}/{self._set}"))
+
     def _pod(self, name: str, labels: Mapping[str, str], node: str = "") -> Manifest:
         template = section(self.template, "metadata")
         kind = "ReplicaSet" if self.kind == "Deployment" else self.kind
         owner = {"kind": kind, "name": self._set, "controller": True}
-        owner["uid"] = str(uuid5(NAMESPACE_URL, f"{kind}/{_space(self.manifest)}/{self._set}"))
+        owner["uid"] = self._uid
         metadata = {
             "name": name,
             "namespace": _space(self.manifest),
@@ -161,15 +195,21 @@ class Workload:
         spec = {**section(self.template, "spec"), **({"nodeName": node} if node else {})}
         content = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         source = f"{self.manifest.source}: {self.field}.template"
-        creator = f"{self.manifest.kind} {self.manifest.name or self.name}"
-        return Manifest(source, "Pod", content, creator=creator)
+        return Manifest(source, "Pod", content, creator=self.title)
 
     def _labels(self) -> Mapping[str, str]:
         """The labels that the controller gives each of its pods."""
-        if self.kind == "Deployment":
-            return {"pod-template-hash": self._set.rpartition("-")[2]}
-        if self.kind == "Job":
-            return {"batch.kubernetes.io/job-name": self.name, "job-name": self.name}
+        made_up, prefix = _letters(self.name, 10), "batch.kubernetes.io/"
+        match self.kind:
+            case "Deployment":
+                return {"pod-template-hash": made_up}
+            case "StatefulSet":
+                return {"controller-revision-hash": f"{self.name}-{made_up}"}
+            case "DaemonSet":
+                return {"controller-revision-hash": made_up, "pod-template-generation": "1"}
+            case "Job" if self.spec.get("manualSelector") is not True:
+                labels = {"controller-uid": self._uid, "job-name": self.name}
+                return {**labels, **{prefix + key: value for key, value in labels.items()}}
         return {}
 
 

@@ -1,13 +1,15 @@
 """The objects that an explanation needs, from files or from an API server."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.objects import Objects, combined
+from numapin_cli.inputs.rollouts import first_step
+from numapin_cli.inputs.workloads import Workload
 from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.target import NODE, POD, POLICY, Target
@@ -35,6 +37,7 @@ class Asked:
         objects: the cluster, or the part of it that matters.
         others: other nodes that can be tried, the one with most free CPUs first.
         nodes: how many nodes there are besides.
+        assumed: what the objects were changed to, as a sentence; empty if they were not.
     """
 
     kind: str
@@ -43,6 +46,12 @@ class Asked:
     objects: Objects
     others: tuple[str, ...] = ()
     nodes: int = 0
+    assumed: str = ""
+
+    def once_created_by(self, workload: Workload) -> "Asked":
+        """The question when a workload's controller creates the pod, the first of a roll-out."""
+        step = first_step(workload, self.manifest, list(self.objects.of("Pod").values()))
+        return replace(self, objects=self.objects.without(step.ended), assumed=step.assumed)
 
 
 class FromFiles:

@@ -90,10 +90,10 @@ def test_one_pod_of_each_workload_is_explained(tmp_path: Path, capsys: Capture) 
     assert run(tmp_path, "explain", cluster(), 2) == 0
     captured = capsys.readouterr()
     (found,) = json.loads(captured.out)["explanations"]
-    assert found["subject"].startswith("pod default/store-0")
+    assert found["subject"].startswith("pod default/store-2")
     assert captured.err.splitlines() == [
         *LEFT_OUT,
-        "StatefulSet default/store: default/store-0 is explained, as each of its 3 pods",
+        "StatefulSet default/store: default/store-2 is explained, as each of its 3 pods",
     ]
     assert run(tmp_path, "explain", cluster(), 9) == 3
 

@@ -77,6 +77,9 @@ def test_names_are_those_of_the_controller_and_always_the_same(
         (workload("Job", {"completions": 5}), 1),
         (workload("Job", {"parallelism": 4, "completions": 3}), 3),
         (workload("Job", {"parallelism": 2, "completionMode": "Indexed", "completions": 9}), 2),
+        (workload("Job", {"parallelism": 3, "completions": 5}) | {"status": {"succeeded": 4}}, 1),
+        (workload("Job", {"parallelism": 3}) | {"status": {"succeeded": 4}}, 3),
+        (workload("Job", {"managedBy": "kubernetes.io/job-controller"}), 1),
         (workload("CronJob"), 1),
         (workload("Job", name=None, generateName="run-"), 1),
     ],
@@ -94,6 +97,7 @@ def test_as_many_pods_as_run_at_once(tmp_path: Path, document: Body, count: int)
         (workload("Deployment", {"paused": True}), "is paused, so its pods stay as they are"),
         (workload("Job", {"suspend": True}), "left out: Job shop/x: is suspended"),
         (workload("Job", {"parallelism": 0}), "left out: Job shop/x: runs 0 pods"),
+        (workload("Job", {"managedBy": "a/b"}), "is managed by a/b, not by the Job controller"),
         (workload("CronJob", {"suspend": True}), "left out: CronJob shop/x: is suspended"),
         (
             workload("Job", annotations={"helm.sh/hook": "post-install"}),
@@ -117,8 +121,9 @@ def test_what_creates_no_pods_is_said(tmp_path: Path, document: Body, why: str) 
     [
         ("Deployment", "ReplicaSet", {"pod-template-hash": "s96tb76nrp"}),
         ("StatefulSet", "StatefulSet", {"apps.kubernetes.io/pod-index": "0"}),
+        ("StatefulSet", "StatefulSet", {"controller-revision-hash": "x-s96tb76nrp"}),
         ("Job", "Job", {"batch.kubernetes.io/job-name": "x"}),
-        ("DaemonSet", "DaemonSet", {}),
+        ("DaemonSet", "DaemonSet", {"controller-revision-hash": "s96tb76nrp"}),
     ],
 )
 def test_pods_have_the_labels_and_the_owner_that_controllers_give(
