@@ -27,6 +27,7 @@ def cpus_beside_memory(
         numa_node: free & groups.numa_nodes.get(numa_node, NO_CPUS)
         for numa_node in members(memory.singles)
     }
+    there = {one: cpus for one, cpus in there.items() if cpus.bit_count() >= count}
     if fitting := [one for one, cpus in there.items() if taker.can_take(cpus, count)]:
         best = min(fitting, key=lambda one: (there[one].bit_count(), one))
         return NumaMask(1 << best)

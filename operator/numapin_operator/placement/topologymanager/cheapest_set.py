@@ -55,6 +55,9 @@ class _BranchAndBound:
         full = {one: (self.prices.get(one, 0) << bits) + (1 << one) for one in numa_nodes}
         self.prices = full
         self.order = sorted(numa_nodes, key=full.__getitem__)
+        cheapest = self.order[:size]
+        if all(sum(held.get(one, 0) for one in cheapest) >= need for held, need in needs):
+            return numa_mask(cheapest)
         self.sums = [0, *accumulate(full[one] for one in self.order)]
         last_first = self.order[::-1]
         self.tops = [most_of_first(last_first, weights, size) for weights, _ in needs]

@@ -1,7 +1,8 @@
 """NUMA nodes for CPUs and NUMA nodes for memory that lie together, where one set cannot be both."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 from typing import Final
@@ -36,7 +37,15 @@ class Pairing:
     rank: Mapping[int, int]
 
     def best(self) -> NumaMask:
-        """The NUMA nodes for the CPUs; 0 if there are none for them, or none for the memory."""
+        """The NUMA nodes for the CPUs; 0 if there are none for them, or none for the memory.
+
+        Answers are remembered: while smaller requests of one container are tried, the containers
+        before it ask the same again and again.
+        """
+        return _remembered(_Question(self._values(), self))
+
+    def search(self) -> NumaMask:
+        """The same, without what is remembered."""
         cpus, memory = _choices(self.cpus), _choices(self.memory)
         if memory <= cpus:
             pairs = (
@@ -48,6 +57,14 @@ class Pairing:
             )
         found = ((self._key(*pair), pair[0]) for pair in pairs if all(pair))
         return min(found, default=(None, NO_NUMA_NODES))[1]
+
+    def _values(self) -> tuple[object, ...]:
+        """All that the answer depends on, as values that can be compared."""
+        both = self.cpus, self.memory
+        needs = ((tuple(held.items()), need) for one in both for held, need in one.needs)
+        asked = (value for one in both for value in (one.numa_nodes, one.size, len(one.needs)))
+        rows = ((one, tuple(row.items())) for one, row in self.distances.items())
+        return (*asked, *needs, *rows, tuple(self.rank.items()))
 
     def _sets(self, wanted: Wanted, choices: int) -> Iterator[NumaMask]:
         if choices <= _MOST_LISTED:
@@ -88,6 +105,19 @@ class Pairing:
             sum(self.rank[one] for one in listed),
             cpus,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A search, which equals others by its values."""
+
+    values: tuple[object, ...]
+    pairing: Pairing = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _remembered(question: _Question) -> NumaMask:
+    return question.pairing.search()
 
 
 def prices_beside(

@@ -1,8 +1,10 @@
 """The best set of so many NUMA nodes that holds what is wanted, found without trying all."""
 
+from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import neg
 from typing import Final
 
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, numa_mask
@@ -192,14 +194,14 @@ def most_of_first(numa_nodes: Sequence[int], weights: Weights, size: int) -> lis
     rows = [[0] * (size + 1)]
     fullest: list[int] = []
     for numa_node in numa_nodes:
-        fullest.append(weights.get(numa_node, 0))
-        fullest.sort(reverse=True)
+        weight = weights.get(numa_node, 0)
+        if len(fullest) == size and (not size or weight <= fullest[-1]):
+            rows.append(rows[-1])
+            continue
+        insort(fullest, weight, key=neg)
         del fullest[size:]
-        row, total = [0], 0
-        for weight in fullest:
-            total += weight
-            row.append(total)
-        rows.append(row + [total] * (size + 1 - len(row)))
+        row = [0, *accumulate(fullest)]
+        rows.append(row + row[-1:] * (size + 1 - len(row)))
     return rows
 
 
