@@ -1,11 +1,14 @@
 """The documentation names only files and tests that exist."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+
+from numapin_cli.main import main
 
 TOP = Path(__file__).parents[2]
 ABOUT_THIS_VERSION = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
@@ -82,3 +85,18 @@ def test_the_readme_shows_the_columns_of_kubectl_get() -> None:
     header, row = (re.split(r" {2,}", line) for line in shown.splitlines()[:2])
     assert header == titles
     assert len(row) == len(titles)
+
+
+def test_the_readme_shows_what_plan_prints_of_the_examples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = {"id": 0, "memoryBytes": 19 << 29, "hugepages": {}, "distances": [10]}
+    machine = {"cpus": [[0, 0, 0, 0, 0], [1, 1, 0, 0, 0]], "numaNodes": [memory], "pci": []}
+    (tmp_path / "two-cpus.json").write_text(json.dumps(machine))
+    command = "plan -f examples/policy.yaml -f examples/pods.yaml"
+    files = [str(TOP / word) if "/" in word else word for word in command.split()]
+    assert main([*files, "--machine", str(tmp_path / "two-cpus.json")]) == 0
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    shown = (TOP / "README.md").read_text().partition(f"$ numapin {command}\n")[2]
+    lines = [line.rstrip() for line in shown.partition("\n```")[0].splitlines()]
+    assert [line for line in lines if line] == [line for line in printed if line]
