@@ -1,0 +1,1 @@
+"""What becomes of a node on which the kubelet pinned containers before."""
