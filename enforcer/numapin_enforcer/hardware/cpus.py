@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.hardware.limits import MAX_GROUP_ID
 from numapin_enforcer.hardware.siblings import TOPOLOGY, merge_groups, read_siblings
 from numapin_enforcer.hardware.sockets import read_sockets
 from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
@@ -157,7 +158,10 @@ def _l3_folder(tree: SysfsTree, cpu: int) -> str | None:
 def _caches_by_id(
     tree: SysfsTree, shared: Mapping[int, CpuSet], ids: Mapping[int, int | None]
 ) -> dict[int, CpuSet]:
-    """The caches by the kernel's ids if these are distinct, else numbered from 0."""
+    """The caches by the kernel's ids if these are distinct and a status can have them, else from 0.
+
+    On Arm an id can have 32 bits and more. Source: linux/drivers/base/cacheinfo.c.
+    """
     groups, conflicting = merge_groups(shared)
     if conflicting:
         tree.remarks.add(
@@ -167,7 +171,7 @@ def _caches_by_id(
         )
     ids_of_groups = [{ids[cpu] for cpu in group} for group in groups]
     agreed = [next(iter(found)) for found in ids_of_groups if len(found) == 1]
-    valid = [id_ for id_ in agreed if id_ is not None and id_ >= 0]
+    valid = [id_ for id_ in agreed if id_ is not None and 0 <= id_ <= MAX_GROUP_ID]
     if len(set(valid)) == len(groups):
         return dict(sorted(zip(valid, groups, strict=True)))
     tree.remarks.add(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.hardware.limits import MAX_GROUP_ID
 from numapin_enforcer.hardware.siblings import TOPOLOGY, merge_groups, read_siblings
 from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
 
@@ -60,7 +61,7 @@ def read_sockets(
 def _read_numbers(tree: SysfsTree, online: CpuSet) -> dict[int, int]:
     """The socket of each CPU of which all levels are known that the machine has.
 
-    It has the kernel's number if this is unique.
+    It has the kernel's number if this is unique and a status can have it.
     """
     places = {cpu: _read_place(tree, cpu) for cpu in online}
     levels = {at for place in places.values() for at, one in enumerate(place) if one is not None}
@@ -71,12 +72,13 @@ def _read_numbers(tree: SysfsTree, online: CpuSet) -> dict[int, int]:
     }
     different = dict.fromkeys(complete.values())
     packages = [place[0] for place in different if place[0] is not None]
-    if len(set(packages)) == len(packages):
+    if len(set(packages)) == len(packages) and max(packages, default=0) <= MAX_GROUP_ID:
         numbers = dict(zip(different, packages, strict=True))
     else:
         tree.remarks.add(
-            f"{CPU_FOLDER}/cpu[{{}}]/topology/physical_package_id is not unique: sockets are told"
-            " apart by book_id and drawer_id too, and numbered in the order of their CPUs",
+            f"{CPU_FOLDER}/cpu[{{}}]/topology/physical_package_id is not unique, or too large:"
+            " sockets are told apart by book_id and drawer_id too, and numbered in the order of"
+            " their CPUs",
             *complete,
         )
         numbers = {place: number for number, place in enumerate(different)}

@@ -86,6 +86,12 @@ CASES = {
         ("cpu[0-7]/cache: the L3 has no unique id",),
         _each_cpu("cache/index3/id", "0"),
     ),
+    "cache ids larger than a status can have": Broken(
+        "uncore_cache",
+        HALVES,
+        ("cpu[0-7]/cache: the L3 has no unique id",),
+        {f"{CPU}/cpu{cpu}/cache/index3/id": str((1 << 32) + cpu % 4 // 2) for cpu in range(8)},
+    ),
     "no caches": Broken(
         "uncore_cache",
         "",

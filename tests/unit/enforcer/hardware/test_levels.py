@@ -94,6 +94,12 @@ MACHINES = {
         {"thread_siblings": SINGLE, "core_siblings": "0-3 4-7"},
         sockets="3=0-3 7=4-7",
     ),
+    "numbers larger than a status can have": Machine(
+        {"physical_package_id": "0:0-3 4294967295:4-7"},
+        {"thread_siblings": SINGLE, "core_siblings": "0-3 4-7"},
+        sockets="0=0-3 1=4-7",
+        remarks=["cpu[0-7]/topology/physical_package_id is not unique, or too large"],
+    ),
     "books with numbers, sockets without": Machine(
         {"physical_package_id": "-1:0-7", "book_id": "0:0-3 1:4-7", "drawer_id": "-1:0-7"},
         {"thread_siblings": SINGLE, "core_siblings": "0-1 2-3 4-7"},
