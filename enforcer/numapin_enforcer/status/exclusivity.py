@@ -232,8 +232,8 @@ def stray(one: ContainerAssignment, evidence: Evidence, kubepods: str) -> Lack:
     """An exclusive container that runs, and has no cgroup in `kubepods`, the kubelet's tree."""
     names = (f"pod{one.pod_uid}", f"pod{one.pod_uid.replace('-', '_')}")
     own = (other.path for other in evidence.outside if any(name in other.path for name in names))
-    remedies = (_two_drivers(path, kubepods) for path in own)
-    remedy = next(filter(None, remedies), None) or (
+    remedies = (f"{why} ({path})" for path in own if (why := _two_drivers(path, kubepods)))
+    remedy = next(remedies, None) or (
         "set --cgroup-root to the kubelet's cgroupRoot, and use no runtime that keeps containers "
         "in a virtual machine"
     )
@@ -248,7 +248,7 @@ def _two_drivers(path: str, kubepods: str) -> str:
         return ""
     kubelet = Driver.SYSTEMD if runtime is Driver.CGROUPFS else Driver.CGROUPFS
     return (
-        f"the runtime uses the cgroup driver {runtime} and the kubelet {kubelet}, as {path} shows; "
+        f"the runtime uses the cgroup driver {runtime} and the kubelet {kubelet}: "
         'set SystemdCgroup = true (containerd) or cgroup_manager = "systemd" (CRI-O), and the '
         "kubelet's cgroupDriver: systemd, and create the pods again"
     )
