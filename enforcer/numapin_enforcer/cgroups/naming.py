@@ -190,6 +190,11 @@ class CgroupNaming:
         return "/".join(name + _SLICE for name in slices)
 
 
+def is_literal(path: str) -> bool:
+    """Whether a runtime with the driver cgroupfs made it when asked for systemd's form."""
+    return _LITERAL.fullmatch(path.rpartition("/")[2]) is not None
+
+
 def other_driver(path: str, kubepods: str) -> Driver | None:
     """The runtime's cgroup driver if a pod's container shows that it is not the kubelet's.
 
@@ -201,9 +206,9 @@ def other_driver(path: str, kubepods: str) -> Driver | None:
         path: the container's cgroup, outside of the kubelet's tree.
         kubepods: the root of the kubelet's tree.
     """
-    names = path.split("/")
-    if _LITERAL.fullmatch(names[-1]):
+    if is_literal(path):
         return Driver.CGROUPFS
+    names = path.split("/")
     if kubepods.endswith(_SLICE):
         return Driver.CGROUPFS if "kubepods" in names[:-1] else None
     has_slices = any(_KUBEPODS_SLICE.fullmatch(name) for name in names[:-1])

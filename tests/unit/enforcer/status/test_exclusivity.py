@@ -173,3 +173,4 @@ def test_two_cgroup_drivers_are_named(path: str, runtime: str, kubelet: str) -> 
         assert said_of_both in text
         assert "SystemdCgroup = true" in text
         assert text.count(path) == 1
+        assert ("if both use one driver by now" in text) == (path != LITERAL + "f" * 64)
