@@ -147,6 +147,10 @@ class _Judge:
     ) -> None:
         self._pods = {pod.uid: pod for pod in foreseen.picture.pods}
         self._then, self._refused = _by_key(spec), {one.pod_uid: one for one in spec.refused}
+        self._waiting = {
+            (one.pod_uid, one.container): f"{one.reason}, {one.message}"
+            for one in spec.refused_resizes or ()
+        }
         self._stalled = foreseen.said if foreseen.is_stalled else ""
         self._is_off = spec.mode == "None"
         self._now = _by_key(foreseen.before) if foreseen.before is not None else None
@@ -195,7 +199,9 @@ class _Judge:
         memory = f"memory on {_numa(one.mems)}"
         if moves:
             return False, f"{memory}, {moves}"
-        gets = f"; gets CPUs {then.cpus}" if then and then.cpus else ""
+        waits = self._waiting.get((pod.uid, one.container))
+        gets = f"; waits for CPUs: {waits}" if waits else ""
+        gets = f"; gets CPUs {then.cpus}" if then and then.cpus else gets
         if then is None or not then.mems:
             return True, f"{memory}, stays there, and numapin does not bind it{gets}"
         now = self._now.get((one.pod_uid, one.container)) if self._now is not None else then

@@ -57,29 +57,27 @@ def before_plan(
 def as_admitted(assignment: AssignmentView, pods: Sequence[PodView]) -> Sequence[PodView]:
     """The pods, of which containers with other CPUs than they request count as granted theirs.
 
-    That is of those that the kubelet pins, in a pod whose spec was not edited: it has what it
-    requests. So a container that keeps its NUMA nodes without CPUs of its own gets some as in a
-    resize, also where the kubelet does not report what it has granted.
+    That is of those that the kubelet pins, and later of those that keep only their NUMA nodes, in a
+    pod whose spec was not edited: it has what it requests. So they get CPUs as in a resize, also
+    where the kubelet does not report what it has granted.
     """
-    has = {
-        (one.pod_uid, one.container): len(one.cpus) for one in assignment.status.kubelet_containers
-    }
+    bound = [one for one in assignment.spec.containers if one.memory and not one.cpus]
+    listed: tuple[ContainerAssignment | KubeletContainer, ...]
+    listed = (*bound, *assignment.status.kubelet_containers)
+    has = {(one.pod_uid, one.container): len(one.cpus) for one in listed}
     if not has:
         return pods
-    return [
-        replace(
-            pod,
-            containers=tuple(
-                replace(one, granted=True)
-                if has.get((pod.uid, one.name), one.whole_cpus) != one.whole_cpus
-                else one
-                for one in pod.containers
-            ),
-        )
-        if not pod.edited
-        else pod
-        for pod in pods
-    ]
+    return [pod if pod.edited else _as_admitted(pod, has) for pod in pods]
+
+
+def _as_admitted(pod: PodView, has: Mapping[tuple[str, str], int]) -> PodView:
+    granted = (
+        replace(one, granted=True)
+        if has.get((pod.uid, one.name), one.whole_cpus) != one.whole_cpus
+        else one
+        for one in pod.containers
+    )
+    return replace(pod, containers=tuple(granted))
 
 
 def reports_running(assignment: AssignmentView) -> bool:

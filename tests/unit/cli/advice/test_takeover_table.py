@@ -22,7 +22,11 @@ POLICY = {
     "apiVersion": "numapin.io/v1alpha1",
     "kind": "CpuPolicy",
     "metadata": {"name": "web"},
-    "spec": {"reserved": {"cpus": "0"}, "memory": {"policy": "Static"}},
+    "spec": {
+        "reserved": {"cpus": "0"},
+        "topology": {"policy": "Restricted"},
+        "memory": {"policy": "Static"},
+    },
 }
 NONE = {"policyName": "none", "defaultCpuSet": ""}
 NO_MEMORY = {"policyName": "None", "machineState": {}}
@@ -105,6 +109,13 @@ CASES: list[Any] = [
             "shared CPUs: 0-7, then 0-3,6-7",
         ],
         id="cpu-manager-none",
+    ),
+    pytest.param(
+        (NONE, memory(a=[1])),
+        (pod_body("a", "5"), node("1000")),
+        0,
+        ["memory on NUMA node 1, keeps it", "; waits for CPUs: TopologyAffinityError"],
+        id="cpu-manager-none-and-too-few-cpus-there",
     ),
     pytest.param((NONE, NO_MEMORY), (A,), 2, ["there is nothing to take over"], id="none-pins"),
     pytest.param(

@@ -165,6 +165,30 @@ def test_what_is_kept(
     assert decide(picture(after, *pods, policies=POLICIES)).write is Write.NOTHING
 
 
+def test_a_container_without_room_beside_its_memory_waits_for_cpus() -> None:
+    """Also once the kubelet pins no more, and does not report what it has granted."""
+    aligned = {"reserved": {"count": 1}, "memory": {"policy": "Static"}} | {
+        "topology": {"policy": "SingleNUMANode"}
+    }
+    policies = (policy_view("p", aligned),)
+    pods = [pod(("2", "2Gi"), name=name) for name in "abc"]
+    before = view({f"{name} c0": ("", "1") for name in "abc"})
+    made = decide(picture(before, *pods, policies=policies))
+    assert made.spec is not None
+    assert [(str(one.cpus), str(one.mems)) for one in made.spec.containers] == [
+        ("4-5", "1"),
+        ("6-7", "1"),
+        ("", "1"),
+    ]
+    assert [one.pod for one in made.spec.refused_resizes or ()] == ["c"]
+    reports = enforcer_status(2, conditions=STALLED, topology=TWO)
+    after = assignment_view(made.spec.to_wire(), reports, generation=2)
+    assert decide(picture(after, *pods, policies=policies)).write is Write.NOTHING
+    freed = decide(picture(after, *pods[1:], policies=policies)).spec
+    assert freed is not None
+    assert [(one.pod, str(one.cpus)) for one in freed.containers] == [("b", "6-7"), ("c", "4-5")]
+
+
 def test_without_a_memory_policy_nothing_is_bound() -> None:
     made = decide(picture(view({"a c0": ("", "1")}), pod(HALF)))
     assert made.spec is not None
