@@ -190,6 +190,11 @@ class CgroupNaming:
         return "/".join(name + _SLICE for name in slices)
 
 
+def kubelet_of(kubepods: str) -> Driver:
+    """The kubelet's cgroup driver, by the root of its tree."""
+    return Driver.SYSTEMD if kubepods.endswith(_SLICE) else Driver.CGROUPFS
+
+
 def is_literal(path: str) -> bool:
     """Whether a runtime with the driver cgroupfs made it when asked for systemd's form."""
     return _LITERAL.fullmatch(path.rpartition("/")[2]) is not None
@@ -209,7 +214,7 @@ def other_driver(path: str, kubepods: str) -> Driver | None:
     if is_literal(path):
         return Driver.CGROUPFS
     names = path.split("/")
-    if kubepods.endswith(_SLICE):
+    if kubelet_of(kubepods) is Driver.SYSTEMD:
         return Driver.CGROUPFS if "kubepods" in names[:-1] else None
     has_slices = any(_KUBEPODS_SLICE.fullmatch(name) for name in names[:-1])
     return Driver.SYSTEMD if has_slices else None

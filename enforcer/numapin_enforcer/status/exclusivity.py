@@ -7,7 +7,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
-from numapin_enforcer.cgroups.naming import Driver, is_literal, other_driver
+from numapin_enforcer.cgroups.naming import Driver, is_literal, kubelet_of, other_driver
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
@@ -244,14 +244,15 @@ def stray(one: ContainerAssignment, evidence: Evidence, kubepods: str) -> Lack:
 def _two_drivers(path: str, kubepods: str) -> str:
     """What to do if the name of a cgroup shows two cgroup drivers; empty if it does not.
 
-    Of a container in the tree of the other driver, that may be past: neither runc nor CRI-O creates
-    one there when asked for the kubelet's own tree.
+    That may be past, unless systemd is the kubelet's driver and the name is a literal one: neither
+    runc nor CRI-O creates any other container elsewhere when asked for the kubelet's tree.
     """
     runtime = other_driver(path, kubepods)
     if runtime is None:
         return ""
     kubelet = Driver.SYSTEMD if runtime is Driver.CGROUPFS else Driver.CGROUPFS
-    past = "" if is_literal(path) else ", or did so when the container was created"
+    is_now = is_literal(path) and kubelet_of(kubepods) is Driver.SYSTEMD
+    past = "" if is_now else ", or did so when the container was created"
     enough = "; if both use one driver by now, that is enough" if past else ""
     return (
         f"the runtime uses the cgroup driver {runtime} and the kubelet {kubelet}{past}: "

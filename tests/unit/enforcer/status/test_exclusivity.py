@@ -6,7 +6,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.status.exclusivity import NO_EVIDENCE, Evidence
+from numapin_enforcer.status.exclusivity import NO_EVIDENCE, Evidence, stray
 from numapin_enforcer.status.summary import Summary, summarize
 from support.values.specs_and_trees import (
     EXCLUSIVE,
@@ -173,4 +173,22 @@ def test_two_cgroup_drivers_are_named(path: str, runtime: str, kubelet: str) -> 
         assert said_of_both in text
         assert "SystemdCgroup = true" in text
         assert text.count(path) == 1
-        assert ("if both use one driver by now" in text) == (path != LITERAL + "f" * 64)
+
+
+@pytest.mark.parametrize(
+    ("path", "kubepods", "past"),
+    [
+        pytest.param(LITERAL + "f" * 64, "kubepods.slice", False, id="now"),
+        pytest.param(LITERAL + "f" * 64, "kubepods", True, id="kubelet-changed-to-the-runtime's"),
+        pytest.param(f"{SLICES}{'f' * 64}.scope", "kubepods", True, id="both-changed"),
+        pytest.param(f"kubepods/pod1/{'f' * 64}", "kubepods.slice", True, id="both-changed-back"),
+    ],
+)
+def test_a_container_from_before_a_change_of_the_driver(
+    path: str, kubepods: str, past: bool
+) -> None:
+    (one,) = (each for each in BOTH.containers if each.container == "guest")
+    found = Evidence(outside=(OutsideCgroup(path, CpuSet([0])),))
+    text = stray(one, found, kubepods).why
+    assert ("or did so when the container was created" in text) == past
+    assert ("if both use one driver by now, that is enough" in text) == past
