@@ -26,7 +26,7 @@ MAX_SINGLE_QUERIES: Final = 4
 
 MIN_PAUSE_SECONDS: Final = 0.01
 MAX_PAUSE_SECONDS: Final = 5.0
-AGE_SHARE: Final = 20
+AGE_SHARE: Final = 10
 """An id that is not listed is asked for again after this fraction of its waiting time so far."""
 
 PATIENCE_SECONDS: Final = 1.0

@@ -78,6 +78,18 @@ async def test_an_id_that_is_never_listed_is_asked_for_until_it_is_not_needed(
     assert names.known == {"c1": "main"}
 
 
+async def test_a_container_that_is_never_listed_costs_few_questions(
+    names: ContainerNames, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    """Each costs an idle enforcer about a millisecond of CPU time."""
+    names.need(["gone"])
+    await clock.advance(60)
+    assert len(runtime.asked) < 80
+    asked = len(runtime.asked)
+    await clock.advance(60)
+    assert len(runtime.asked) <= asked + 14
+
+
 async def test_many_are_asked_for_with_one_list(
     names: ContainerNames, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
