@@ -1,8 +1,11 @@
 """A tree of pods in the kernel, with a sleeping process in every container, and bare cgroups."""
 
+import os
 import secrets
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +19,21 @@ OWNER = "f" * 64
 """The id of the exclusive container."""
 
 ID_LENGTH = 64
+
+SLEEPERS = """
+import os, sys, threading, time
+threading.stack_size(65536)
+for folder in sys.argv[2:]:
+    if os.fork() == 0:
+        with open(f"{folder}/cgroup.procs", "w") as file:
+            file.write("0")
+        for _ in range(int(sys.argv[1])):
+            threading.Thread(target=time.sleep, args=(1e6,)).start()
+        break
+else:
+    print("ready", flush=True)
+time.sleep(1e6)
+"""
 
 
 @contextmanager
@@ -34,6 +52,21 @@ def pods(mounts: Mounts, topology: Topology) -> Iterator[CgroupNaming]:
             for sleeper in sleepers:
                 sleeper.kill()
                 sleeper.wait()
+
+
+@contextmanager
+def sleeping(containers: Iterable[Path], threads: int) -> Iterator[None]:
+    """A process in each of these cgroups, with so many threads that sleep; ended at the end."""
+    # The first thread sleeps as well. The children share the memory of one process.
+    command = [sys.executable, "-c", SLEEPERS, str(threads - 1), *map(str, containers)]
+    sleepers = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert sleepers.stdout is not None
+        sleepers.stdout.readline()
+        yield
+    finally:
+        os.killpg(sleepers.pid, signal.SIGKILL)
+        sleepers.communicate()
 
 
 @contextmanager

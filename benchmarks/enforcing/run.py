@@ -13,8 +13,10 @@ removed at the end. The parts; all of them run if none is named:
     sharing    how long an exclusive CPU is shared, a wrong set stays, a CPU has two containers
     kubelet    start and sharing with the kubelet's static policy instead, on the same machine
     isolation  a small service's latency, CPU share and waiting: alone, with neighbours, pinned
-    weight     memory and idle CPU time of an enforcer; budget 50 MiB, 0.2 %
-    storm      a new pod is fenced, a container starts and stops, storms of events; 10 to 250 pods
+    weight     memory and idle CPU time of an enforcer and its standby, 100 and 250 pods;
+               budget 50 MiB, 0.2 %
+    storm      a new pod is fenced, a container starts and stops, storms of events; 10 to 250 pods,
+               40 of them with 500 cgroups each inside a container
 
 It needs root and takes about ten minutes. An observer reads the kernel's effective sets each
 millisecond and at every event. Figures of a machine with other work mean little: the load is
@@ -56,7 +58,7 @@ PARTS = (
 ON_NUMAPIN = ("drift", "start", "away", "sharing", "isolation")
 KUBELET_STARTS = 10
 FENCE_ROUNDS = 20
-WEIGHED_PODS = 100
+WEIGHED_PODS = (100, 250)
 STORM_PODS = (10, 100, 250)
 RECONCILING = (10, 1)
 """The kubelet's reconcile period in seconds: the default, and the shortest that it accepts."""
@@ -189,7 +191,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--starts": (50, "pods started by numapin"),
         "--deaths": (20, "kills of the enforcer, with a new pod each time"),
         "--assignments": (1000, "assignments before the enforcer's memory is measured"),
-        "--idle-seconds": (60, "seconds for which the enforcer is idle"),
+        "--idle-seconds": (120, "seconds for which the enforcer is idle, twice"),
     }
     for name, (default, meaning) in numbers.items():
         parser.add_argument(name, type=int, default=default, help=f"{meaning} ({default})")

@@ -3,7 +3,7 @@
 etcd, kube-apiserver and this machine's cgroups are real. The pods are only cgroups without
 processes; the enforcer treats them like any others. No container runtime answers: it would be asked
 only about the pod with the exclusive container. Each number of pods is measured with the same
-enforcer: more pods are added.
+enforcer: more pods are added. At the end some of them make cgroups inside their containers.
 """
 
 import subprocess
@@ -29,6 +29,9 @@ from numapin_lab.processes.daemons import wait_until
 
 CGROUPFS = Path("/sys/fs/cgroup")
 NEWBORNS, STARTS = 100, 30
+CROWDED, NESTED = 40, 500
+"""So many pods have so many cgroups inside a container at the end."""
+
 IDLE_SECONDS, STORM_SECONDS = 20.0, 5.0
 BURST_SECONDS = 4.0
 """What a storm may take in full before it is bounded; not measured."""
@@ -105,7 +108,9 @@ def measure(counts: Sequence[int]) -> Iterator[Figure]:
                 for count in counts:
                     uids += weight.make_pods(root, count - len(uids))
                     time.sleep(2 * BURST_SECONDS)
-                    yield from figures(Target(pid, kubepods, uids))
+                    target = Target(pid, kubepods, uids)
+                    yield from figures(target)
+                yield from among_nested(target)
 
 
 def make_owner(pod: Path) -> None:
@@ -118,7 +123,7 @@ def figures(target: Target) -> Iterator[Figure]:
     """Everything for one number of pods."""
     subject = f"{len(target.pods)} pods"
     progress(f"  {subject}")
-    fenced = [newborn(target, number) for number in range(NEWBORNS)]
+    fenced = [newborn(target, number)[0] for number in range(NEWBORNS)]
     yield Figure(f"{subject}: newborn fenced", "ms", [fenced], "budget p99 < 1")
     yield _one(f"{subject}: idle, of a CPU", "%", target.cpu_percent(IDLE_SECONDS), "budget 0.2")
     yield _one(f"{subject}: CPU for a start and stop", "ms", starts(target), "budget 10")
@@ -132,12 +137,43 @@ def figures(target: Target) -> Iterator[Figure]:
     yield _one(f"{subject}: RSS", "MiB", usage.resident_mib(target.pid), "budget 50")
 
 
+def among_nested(target: Target) -> Iterator[Figure]:
+    """What cgroups inside containers do to new pods, and to the enforcer."""
+    subject = f"{CROWDED} pods with {NESTED} cgroups inside"
+    progress(f"  {subject}")
+    began, before = time.monotonic(), cpu_seconds(target.pid)
+    for number in range(CROWDED):
+        make_nested(target.container(number))
+    fenced = [newborn(target, NEWBORNS + number) for number in range(NEWBORNS)]
+    used_percent = (cpu_seconds(target.pid) - before) / (time.monotonic() - began) * 100
+    yield Figure(f"{subject}: newborn fenced", "ms", [[one for one, _ in fenced]])
+    yield Figure(f"{subject}: after it was made", "ms", [[late for _, late in fenced]], "budget 12")
+    yield _one(f"{subject}: CPU meanwhile", "%", used_percent, "budget 30")
+    time.sleep(2 * BURST_SECONDS)
+    yield _one(f"{subject}: idle, of a CPU", "%", target.cpu_percent(IDLE_SECONDS), "")
+    yield _one(f"{subject}: RSS", "MiB", usage.resident_mib(target.pid), "limit 120")
+
+
+def make_nested(container: Path) -> None:
+    """Cgroups inside a container, with its CPUs and memory."""
+    for name, value in (("cgroup.clone_children", "1"), ("cgroup.subtree_control", "+cpuset")):
+        if (container / name).exists():  # the first is of cgroup v1
+            (container / name).write_text(value)
+    for number in range(NESTED):
+        (container / str(number)).mkdir()
+
+
 def _one(name: str, unit: str, value: float, limit: str) -> Figure:
     return Figure(name, unit, [[value]], limit)
 
 
-def newborn(target: Target, number: int) -> float:
-    """Milliseconds from the creation of a Guaranteed pod's cgroup until it has the pool."""
+def newborn(target: Target, number: int) -> tuple[float, float]:
+    """Milliseconds until a Guaranteed pod's cgroup has the pool.
+
+    Returns:
+        Those from its creation on, and those after the last write that makes it usable. On v1 with
+        thousands of cgroups the kernel needs milliseconds for each write, whoever makes it.
+    """
     pod = target.kubepods / f"podnew-{number}"
     time.sleep(0.05)
     with real_time(), cgroup(pod):
@@ -145,11 +181,13 @@ def newborn(target: Target, number: int) -> float:
         for name in ("cpuset.mems", "cpuset.cpus"):
             if not (pod / name).read_text().strip():
                 (pod / name).write_text((pod.parent / name).read_text())
+        made = time.monotonic()
         while (pod / "cpuset.cpus").read_text().strip() != "0":
             if time.monotonic() - began > LIMIT_SECONDS:
-                return float("inf")
+                return float("inf"), float("inf")
             time.sleep(0.0001)
-        return (time.monotonic() - began) * 1000
+        now = time.monotonic()
+        return (now - began) * 1000, (now - made) * 1000
 
 
 def starts(target: Target) -> float:

@@ -1,7 +1,9 @@
-"""Memory of an enforcer after many assignments, and its CPU time while idle.
+"""Memory of an enforcer after many assignments, and its CPU time while idle, beside a standby.
 
-etcd, kube-apiserver, containerd and this machine's cgroups are real. The pods are only cgroups
-without processes; the enforcer treats them like any others.
+etcd, kube-apiserver, containerd and this machine's cgroups are real. The pods are cgroups with
+sleeping threads that containerd does not know; the enforcer asks it for those with exclusive CPUs
+again and again, less and less often. So what is idle is measured in two parts: just after the last
+assignment, and then.
 """
 
 import os
@@ -12,15 +14,17 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from cgroup_trees import ID_LENGTH, sleeping
 from labs import progress
 
 from numapin_client.login.in_cluster import SERVICE_ACCOUNT_DIR
+from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.api import AnswerError
@@ -36,16 +40,20 @@ ROOT = Path(__file__).parents[2]
 NODE = "bench"
 PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
 WAIT_SECONDS = 60
+CGROUPFS = Path("/sys/fs/cgroup")
+THREADS = 8
+"""In each container. All are looked at in turn: some at each resync."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """Memory of a process; `cpu_seconds` since its start."""
+    """Memory of a process; CPU time since its start, in user mode and in the kernel."""
 
     resident_mib: float
     peak_mib: float
     private_mib: float
-    cpu_seconds: float
+    user_seconds: float
+    system_seconds: float
 
     @classmethod
     def of(cls, pid: int) -> Self:
@@ -54,8 +62,13 @@ class Weight:
             usage.resident_mib(pid),
             usage.peak_mib(pid),
             usage.private_mib(pid),
-            usage.cpu_seconds(pid),
+            *usage.cpu_times(pid),
         )
+
+    def cpu_seconds_since(self, before: Self) -> float:
+        """CPU time since that moment."""
+        user_seconds = self.user_seconds - before.user_seconds
+        return user_seconds + self.system_seconds - before.system_seconds
 
 
 def make_pods(root: str, count: int) -> list[str]:
@@ -66,6 +79,12 @@ def make_pods(root: str, count: int) -> list[str]:
         for container in (secrets.token_hex(32), secrets.token_hex(32)):
             make_cgroup(f"{root}/kubepods/{qos}pod{uid}/{container}")
     return uids
+
+
+def containers(root: str) -> list[Path]:
+    """What `make_pods` has made for containers and sandboxes, in the cpuset hierarchy."""
+    folder = find_mounts(CGROUPFS).cpuset / root.strip("/")
+    return [one for one in sorted(folder.rglob("*/")) if len(one.name) == ID_LENGTH]
 
 
 def make_cgroup(path: str) -> None:
@@ -147,15 +166,27 @@ def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[in
 
     A kubeconfig would take 1.1 MiB more: a pod loads no parser of YAML.
     """
-    command = [sys.executable, "-m", "numapin_enforcer", f"--node-name={NODE}"]
-    command += [f"--cri-socket={runtime.socket}"]
-    command += [f"--cgroup-root={runtime.cgroup.path}", f"--state-dir={folder / 'state'}"]
-    command += [f"--kubelet-state-dir={folder}", f"--health-address=127.0.0.1:{choose(1)[0]}"]
+    command = program("numapin_enforcer", runtime, folder)
+    command += [f"--cri-socket={runtime.socket}", f"--health-address=127.0.0.1:{choose(1)[0]}"]
     account, environment = service_account(plane, folder)
     mounting = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1"; shift; exec "$@"']
     command = [*mounting, str(account), str(SERVICE_ACCOUNT_DIR), *command]
-    with (folder / "enforcer.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    with running(command, environment, folder / "enforcer.log") as pid:
+        yield pid
+
+
+def program(module: str, runtime: Runtime, folder: Path) -> list[str]:
+    """The command for the enforcer or the standby, which have these settings in common."""
+    options = [f"--node-name={NODE}", f"--cgroup-root={runtime.cgroup.path}"]
+    options += [f"--state-dir={folder / 'state'}", f"--run-dir={folder / 'run'}"]
+    return [sys.executable, "-m", module, *options, f"--kubelet-state-dir={folder}"]
+
+
+@contextmanager
+def running(command: list[str], environment: dict[str, str], log: Path) -> Iterator[int]:
+    """Run a program; yields its process id."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     try:
         yield process.pid
     finally:
@@ -165,50 +196,85 @@ def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[in
 
 @dataclass(frozen=True)
 class Weighed:
-    """An enforcer when it was fresh, after many assignments, and after some idleness."""
+    """A process when it was fresh, after many assignments, and twice after some idleness."""
 
     fresh: Weight
     busy: Weight
+    just_idle: Weight
     idle: Weight
-    assignments: int
-    idle_seconds: float
 
 
-def measure(pods: int, assignments: int, idle_seconds: float) -> Iterator[Figure]:
-    """Measure memory and CPU time of one enforcer."""
-    with (
-        tempfile.TemporaryDirectory(prefix="numapin-bench-") as name,
-        parts(Path(name)) as (plane, runtime),
-    ):
-        uids = make_pods(runtime.cgroup.path, pods)
-        with enforcer(plane, runtime, Path(name)) as pid:
-            found = weighed(plane, uids, (assignments, idle_seconds), pid)
-    each = (found.busy.cpu_seconds - found.fresh.cpu_seconds) / max(1, found.assignments) * 1000
-    idle = (found.idle.cpu_seconds - found.busy.cpu_seconds) / idle_seconds * 100
-    subject = f"enforcer, {pods} pods"
+def measure(counts: Sequence[int], assignments: int, idle_seconds: float) -> Iterator[Figure]:
+    """Measure memory and CPU time of an enforcer and its standby with each number of pods."""
+    for count in counts:
+        with (
+            tempfile.TemporaryDirectory(prefix="numapin-bench-") as name,
+            parts(Path(name)) as (plane, runtime),
+        ):
+            root = runtime.cgroup.path
+            uids = make_pods(root, count)
+            with (
+                sleeping(containers(root), THREADS),
+                enforcer(plane, runtime, Path(name)) as pid,
+            ):
+                assign_first(plane, uids[0])
+                standby = program("numapin_enforcer.standby", runtime, Path(name))
+                with running(standby, dict(os.environ), Path(name) / "standby.log") as standby_pid:
+                    found = weighed(plane, uids, (assignments, idle_seconds), (pid, standby_pid))
+        yield from figures(f"enforcer, {count} pods", found[0], (assignments, idle_seconds))
+        yield from standby_figures(f"standby, {count} pods", found[1], idle_seconds)
+
+
+def figures(subject: str, found: Weighed, work: tuple[int, float]) -> Iterator[Figure]:
+    """Everything of an enforcer; `work` is the number of assignments and the idle seconds."""
+    assignments, seconds = work
     yield _one(f"{subject}: RSS when fresh", "MiB", found.fresh.resident_mib)
-    limit = f"budget 50, after {found.assignments} assignments"
+    limit = f"budget 50, after {assignments} assignments"
     yield _one(f"{subject}: RSS", "MiB", found.idle.resident_mib, limit)
     yield _one(f"{subject}: private memory", "MiB", found.idle.private_mib)
     yield _one(f"{subject}: RSS at its peak", "MiB", found.idle.peak_mib)
+    each = found.busy.cpu_seconds_since(found.fresh) / max(1, assignments) * 1000
     yield _one(f"{subject}: CPU for one assignment", "ms", each)
-    yield _one(f"{subject}: idle, of a CPU", "%", idle, f"budget 0.2, over {idle_seconds:.0f} s")
+    percent = found.just_idle.cpu_seconds_since(found.busy) / seconds * 100
+    yield _one(f"{subject}: first {seconds:.0f} s idle, of a CPU", "%", percent, "budget 0.2")
+    before, after = found.just_idle, found.idle
+    limit = f"budget 0.2, over {seconds:.0f} s"
+    percent = after.cpu_seconds_since(before) / seconds * 100
+    yield _one(f"{subject}: idle, of a CPU", "%", percent, limit)
+    percent = (after.system_seconds - before.system_seconds) / seconds * 100
+    yield _one(f"{subject}: the kernel's part of that", "%", percent)
+
+
+def standby_figures(subject: str, found: Weighed, seconds: float) -> Iterator[Figure]:
+    """Memory and CPU time of a standby beside an enforcer that runs."""
+    yield _one(f"{subject}: RSS", "MiB", found.idle.resident_mib)
+    yield _one(f"{subject}: private memory", "MiB", found.idle.private_mib)
+    percent = found.idle.cpu_seconds_since(found.just_idle) / seconds * 100
+    yield _one(f"{subject}: of a CPU", "%", percent)
 
 
 def _one(name: str, unit: str, value: float, limit: str = "") -> Figure:
     return Figure(name, unit, [[value]], limit)
 
 
-def weighed(plane: ControlPlane, uids: list[str], work: tuple[int, float], pid: int) -> Weighed:
-    """Measure one enforcer; `work` is the number of assignments and the idle seconds."""
-    count, seconds = work
-    first = assign(plane, uids[0])
+def assign_first(plane: ControlPlane, uid: str) -> None:
+    """Give the second CPU to a pod, and wait until that is reported."""
+    first = assign(plane, uid)
     wait_until(lambda: observed(plane) >= first, "the first assignment", WAIT_SECONDS)
-    fresh, last = Weight.of(pid), first
-    for number in range(count):
+
+
+def weighed(
+    plane: ControlPlane, uids: list[str], work: tuple[int, float], pids: Sequence[int]
+) -> list[Weighed]:
+    """Measure some processes; `work` is the number of assignments and the idle seconds."""
+    count, seconds = work
+    moments, last = [[Weight.of(pid) for pid in pids]], 0
+    for number in range(1, count + 1):
         last = assign(plane, uids[number % len(uids)])
     wait_until(lambda: observed(plane) >= last, "the last assignment", WAIT_SECONDS)
-    progress(f"  {last} assignments; now idle for {seconds:.0f} s")
-    busy = Weight.of(pid)
-    time.sleep(seconds)
-    return Weighed(fresh, busy, Weight.of(pid), last - first, seconds)
+    moments.append([Weight.of(pid) for pid in pids])
+    progress(f"  {count} assignments; now idle for {2 * seconds:.0f} s")
+    for _ in range(2):
+        time.sleep(seconds)
+        moments.append([Weight.of(pid) for pid in pids])
+    return [Weighed(*one) for one in zip(*moments, strict=True)]

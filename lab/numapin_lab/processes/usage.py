@@ -23,14 +23,20 @@ def private_mib(pid: int) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time it has used so far. Source: proc_pid_stat(5), fields 3, 14 and 15.
+    """CPU time it has used so far, in user mode and in the kernel."""
+    return sum(cpu_times(pid))
+
+
+def cpu_times(pid: int) -> tuple[float, float]:
+    """CPU time in user mode and in the kernel. Source: proc_pid_stat(5), fields 3, 14 and 15.
 
     Field 2 may hold spaces.
     """
     fields = _read(pid, "stat").rpartition(")")[2].split()
     if fields[0] in "ZX":
         raise ProcessLookupError(f"process {pid} has ended")
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    ticks = os.sysconf("SC_CLK_TCK")
+    return int(fields[11]) / ticks, int(fields[12]) / ticks
 
 
 def _kib(pid: int, file: str, name: str) -> int:
