@@ -19,7 +19,7 @@ from numapin_cli.arguments import (
     reads_files,
 )
 from numapin_cli.inputs.input_flags import say_notes
-from numapin_cli.inputs.manifests import WORKLOADS, Manifest, read_manifests
+from numapin_cli.inputs.manifests import WORKLOADS, Manifest, in_namespace, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
 from numapin_cli.inputs.planned import one_of_each
 from numapin_cli.inputs.workloads import Workload
@@ -80,7 +80,12 @@ examples:
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("target", nargs="*", metavar="TARGET", help=f"{FORMS}, or NAME")
-    parser.add_argument("-n", "--namespace", default="", help="the namespace of the pod")
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        default="",
+        help="the namespace of the pod, also of those of -f that name none",
+    )
     text = "YAML or JSON with Pods or workloads that are not in the cluster; - for standard input"
     add_files_argument(parser, "-f", "--filename", text=text)
     parser.add_argument("--node", default="", metavar="NAME", help="ask only about this node")
@@ -122,7 +127,7 @@ class _Written:
 
 def _written_pods(options: Namespace) -> list[_Written]:
     """The pods of the files, one for each workload; what else they have is said."""
-    manifests = read_manifests(options.filename)
+    manifests = in_namespace(read_manifests(options.filename), options.namespace)
     for one in manifests:
         if one.kind in _EDITS:
             raise CommandError(

@@ -22,6 +22,8 @@ def add_input_arguments(parser: ArgumentParser) -> None:
         " repeated"
     )
     add_files_argument(parser, "-f", "--filename", text=text)
+    text = "of the objects of -f that name none, as helm template prints them (default: default)"
+    parser.add_argument("-n", "--namespace", default="", metavar="NAME", help=f"namespace {text}")
     text = "the same kinds as a cluster has them; -f replaces and adds; may be repeated"
     add_files_argument(parser, "--cluster", text=text)
     where = parser.add_mutually_exclusive_group()
@@ -49,7 +51,7 @@ def read_given(options: Namespace) -> Objects:
     """
     if not options.filename and not options.cluster:
         raise CommandError("nothing is given to plan; name files with -f or --cluster")
-    objects = read_objects(options.cluster, options.filename)
+    objects = read_objects(options.cluster, options.filename, options.namespace)
     say_notes(objects.notes)
     return objects
 

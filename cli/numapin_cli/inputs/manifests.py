@@ -95,6 +95,18 @@ def read_manifests(files: Iterable[Path]) -> list[Manifest]:
     return [manifest for file in files for manifest in _manifests_of(file)]
 
 
+def in_namespace(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]:
+    """The objects, with a namespace for those that name none, as `kubectl apply -n` has it."""
+    return [_put(one, namespace) if namespace else one for one in manifests]
+
+
+def _put(one: Manifest, namespace: str) -> Manifest:
+    if one.kind not in _NAMESPACED or one.metadata.get("namespace"):
+        return one
+    metadata = {**one.metadata, "namespace": namespace}
+    return replace(one, content={**one.content, "metadata": metadata})
+
+
 def read_documents(file: Path) -> list[object]:
     """Every document of a file, of whatever form.
 

@@ -11,7 +11,14 @@ from pydantic import ValidationError
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
-from numapin_cli.inputs.manifests import STDIN, VERSIONS, Manifest, read_manifests, section
+from numapin_cli.inputs.manifests import (
+    STDIN,
+    VERSIONS,
+    Manifest,
+    in_namespace,
+    read_manifests,
+    section,
+)
 from numapin_cli.inputs.planned import ended, planned
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.subcommand import CommandError
@@ -49,7 +56,7 @@ class Objects:
         return replace(self, by_kind={kind: left.get(kind, {}) for kind in self.by_kind})
 
 
-def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
+def read_objects(cluster: Iterable[Path], files: Iterable[Path], namespace: str = "") -> Objects:
     """The objects of a cluster once `files` are applied to it.
 
     An object of `files` replaces that of the cluster as `kubectl apply` does: the spec is replaced,
@@ -58,6 +65,7 @@ def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
     Args:
         cluster: what the API server has; its objects are read as the operator reads them.
         files: what people wrote; errors in it are named.
+        namespace: of what people wrote without one; `default` if this is empty.
 
     Raises:
         CommandError: a file or an object of it cannot be used, or an object is there twice.
@@ -65,7 +73,7 @@ def read_objects(cluster: Iterable[Path], files: Iterable[Path]) -> Objects:
     listed = [*cluster], [*files]
     if [*listed[0], *listed[1]].count(STDIN) > 1:
         raise CommandError("standard input (-) is given twice, and can be read once; use a file")
-    return combined(read_manifests(listed[0]), read_manifests(listed[1]))
+    return combined(read_manifests(listed[0]), in_namespace(read_manifests(listed[1]), namespace))
 
 
 def combined(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> Objects:

@@ -98,6 +98,16 @@ def test_one_pod_of_each_workload_is_explained(tmp_path: Path, capsys: Capture) 
     assert run(tmp_path, "explain", cluster(), 9) == 3
 
 
+def test_the_namespace_of_what_names_none_is_given(tmp_path: Path, capsys: Capture) -> None:
+    assert run(tmp_path, "plan", cluster(), 2, "--node", "node-1", "-n", "fast") == 0
+    spec, said = planned(capsys)
+    assert {one["namespace"] for one in spec["containers"]} == {"fast"}
+    assert said[0].startswith("left out: Pod fast/store-test")
+    assert run(tmp_path, "explain", cluster(), 2, "-n", "fast") == 0
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["subject"] == "pod fast/store-2"
+
+
 def test_a_file_without_any_pod_has_nothing_to_explain(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "none.yaml").write_text("{apiVersion: v1, kind: Service, metadata: {name: a}}")
     (tmp_path / "now.json").write_text(cluster().dump())
