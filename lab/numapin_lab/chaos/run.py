@@ -81,13 +81,14 @@ class Before:
 class Executed:
     """What was executed. `files` are the open files of the enforcer afterwards.
 
-    `injected` counts the faults of disk and tenant.
+    `injected` counts the faults of disk and tenant. `crowded`: when there was a crowd of cgroups.
     """
 
     driver: Driver
     killer: Killer
     overwriter: Overwriter
     injected: Counter[str]
+    crowded: Sequence[tuple[float, float]]
     problems: list[str]
     files: tuple[int, int]
     seconds: float
@@ -139,22 +140,23 @@ def _execute(
 ) -> Executed:
     """Execute the plan, and wait for the end state."""
     began, lab = time.monotonic(), driver.lab
-    injected = _inject(driver, overwriter, state_folder, _has_realtime(_enforcer(parts)))
+    crowd = Crowd(lab, overwriter.bundles, driver.plan.crowd)
+    injected = _inject(driver, overwriter, state_folder, crowd, _has_realtime(_enforcer(parts)))
     driver.progress("chaos: every pod has ended; waiting for the end state")
     problems = final_checks.check_end_state(lab, RESIDENTS)
     seconds = time.monotonic() - began
     files = _enforcer_files(parts)
-    return Executed(driver, overwriter.killer, overwriter, injected, problems, files, seconds)
+    made = (overwriter.killer, overwriter, injected, crowd.times)
+    return Executed(driver, *made, problems, files, seconds)
 
 
 def _inject(
-    driver: Driver, overwriter: Overwriter, state_folder: StateFolder, realtime: bool
+    driver: Driver, overwriter: Overwriter, state_folder: StateFolder, crowd: Crowd, realtime: bool
 ) -> Counter[str]:
     """Execute the plan; returns what was done besides kills and overwrites."""
     lab, plan, kill = driver.lab, driver.plan, overwriter.killer.inject
     shared = lab.container(TENANT)
     tenant = Tenant(lab.kubepods, shared if realtime else None)
-    crowd = Crowd(lab, overwriter.bundles, plan.crowd)
     count = plan.count(Fault.IO_URING)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -180,9 +182,8 @@ def _report(
     made, versions = executed.overwriter.made, samples.versions
     downtimes = executed.killer.downtimes.completed
     noticed = hangs_noticed(lines["standby"])
-    evidence = Evidence(
-        made, downtimes, taken(lines["enforcer"]), versions, noticed, before.realtime
-    )
+    known = taken(lines["enforcer"]), versions, noticed, before.realtime, executed.crowded
+    evidence = Evidence(made, downtimes, *known)
     noticed_seconds = noticed_after(downtimes, noticed)
     logged = final_checks.complaints(complaints(each, downtimes) for each in lines.values())
     return Report(

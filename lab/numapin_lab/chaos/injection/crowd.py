@@ -28,6 +28,8 @@ class Crowd:
         self._lab, self._bundles, self._pods = lab, bundles, pods
         self._wait = START_SECONDS
         self.made: Counter[str] = Counter()
+        self.times: list[tuple[float, float]] = []
+        """From when until when there was a crowd, monotonic seconds."""
 
     def inject(self, planned: PlannedFault) -> None:
         """Have the crowd for some seconds, beside whatever else starts.
@@ -37,13 +39,14 @@ class Crowd:
         api, names = self._lab.cluster.api, [f"crowd-{number}" for number in range(self._pods)]
         for name in names:
             until_answered(partial(api.create, PODS, pod(name)), None)
-        self._wait = START_SECONDS
+        began, self._wait = time.monotonic(), START_SECONDS
         for name in names:
             self._fill(name)
         time.sleep(STAY_SECONDS + planned.seconds)
         now = {"gracePeriodSeconds": 0}
         for name in names:
             until_answered(partial(api.request, "DELETE", f"{PODS}/{name}", now), None)
+        self.times.append((began, time.monotonic()))
 
     def _fill(self, name: str) -> None:
         found = until_answered(partial(self._lab.cluster.api.get, f"{PODS}/{name}"), None)

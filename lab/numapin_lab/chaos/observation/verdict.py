@@ -58,7 +58,8 @@ class Excuse(StrEnum):
     NOT_LOOKED_AT = "NotLookedAt"
     """A thread that the enforcer need not have seen yet: it looks at threads at each resync.
 
-    The time in which enforcer or API server were away does not count.
+    The time in which enforcer or API server were away does not count, nor that of a crowd: one look
+    reaches 160 cgroups, and there are thousands then.
     """
 
 
@@ -68,7 +69,7 @@ class Evidence:
 
     `taken` holds when the enforcer logged that it had taken which generation, in order; `noticed`
     when the standby logged that the enforcer hangs. `realtime`: whether the kernel gives the
-    enforcer real-time priority.
+    enforcer real-time priority. `crowded`: from when until when there was a crowd of cgroups.
     """
 
     overwrites: Sequence[Overwrite]
@@ -77,6 +78,7 @@ class Evidence:
     versions: Sequence[AssignmentVersion]
     noticed: Sequence[float] = ()
     realtime: bool = True
+    crowded: Sequence[tuple[float, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def _excuse(
         (Excuse.ENFORCER_STOPPED, any(_hung(anomaly, one, evidence) for one in stops)),
         (Excuse.NOT_STARTED, _not_started(anomaly)),
         (Excuse.ORDINARY_PRIORITY, not evidence.realtime and _is_new(anomaly)),
-        (Excuse.NOT_LOOKED_AT, _not_looked_at(anomaly, down)),
+        (Excuse.NOT_LOOKED_AT, _not_looked_at(anomaly, evidence)),
     )
     return next((excuse for excuse, holds in cases if holds), None)
 
@@ -182,13 +184,14 @@ def _hung(anomaly: Anomaly, stop: Downtime, evidence: Evidence) -> bool:
     return created and anomaly.at <= min(known_at + pass_seconds, stop.ready_at)
 
 
-def _not_looked_at(anomaly: Anomaly, down: Iterable[Downtime]) -> bool:
-    """Whether enforcer and API server have not both run for long since the thread was seen."""
-    away = [one for one in down if one.part in {"enforcer", "kube-apiserver"}]
+def _not_looked_at(anomaly: Anomaly, evidence: Evidence) -> bool:
+    """Whether the enforcer could not look and report for long since the thread was seen."""
+    parts = {"enforcer", "kube-apiserver"}
+    away = [(one.killed_at, one.ready_at) for one in evidence.downtimes if one.part in parts]
     seconds, since = 0.0, anomaly.seen_at
-    for one in sorted(away, key=lambda each: each.killed_at):
-        seconds += max(0.0, min(one.killed_at, anomaly.at) - since)
-        since = max(since, one.ready_at)
+    for began, ended in sorted((*away, *evidence.crowded)):
+        seconds += max(0.0, min(began, anomaly.at) - since)
+        since = max(since, ended)
     seconds += max(0.0, anomaly.at - since)
     return anomaly.kind is AnomalyKind.THREAD and seconds <= THREAD_SECONDS
 

@@ -272,6 +272,16 @@ def test_a_thread_that_is_reported_beside_for_long_is_a_violation(
     assert [excuse for excuse, _ in found.excused] == [Excuse.NOT_LOOKED_AT] * excused
 
 
+def test_a_look_at_threads_does_not_reach_all_while_there_is_a_crowd() -> None:
+    crowded = replace(evidence(versions=(LISTED,)), crowded=((12.0, 14.0), (26.0, 30.0)))
+    found = judge([thread(26.9), thread(27.1), thread(31.1)], crowded)
+    assert [(one, anomaly.at) for one, anomaly in found.excused] == [
+        (Excuse.NOT_LOOKED_AT, 26.9),
+        (Excuse.NOT_LOOKED_AT, 27.1),
+    ]
+    assert [one.at for one in found.violations] == [31.1]
+
+
 def test_what_the_enforcer_no_longer_lists_may_be_used_by_threads() -> None:
     taken = evidence(taken=((1.0, 3), (20.0, 4)))
     assert [excuse for excuse, _ in judge([thread(30.0)], taken).excused] == [Excuse.WITHDRAWN]
