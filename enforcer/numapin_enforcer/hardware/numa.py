@@ -41,16 +41,13 @@ def read_online_nodes(sysfs: SysfsTree) -> MemSet:
 
 def read_single_node(sysfs: SysfsTree, procfs: SysfsTree) -> tuple[NumaNode, ...]:
     """The whole machine as NUMA node 0, if the kernel has no NUMA nodes."""
-    memory_bytes = _mem_total(procfs, "meminfo", 0)
-    if memory_bytes is None:
-        procfs.remarks.add("proc/meminfo has no MemTotal: treated as no memory")
-    pages = read_hugepages(sysfs, 0)
-    return (NumaNode(0, memory_bytes or 0, pages, default_distances(1)[0]),)
+    memory_bytes = read_memory_bytes(sysfs, procfs, MemSet())
+    return (NumaNode(0, memory_bytes[0], read_hugepages(sysfs, 0), default_distances(1)[0]),)
 
 
 def read_nodes(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> tuple[NumaNode, ...]:
     """Memory, huge pages and distances of each online node, in ascending order."""
-    memory_bytes = _read_memory(sysfs, procfs, online)
+    memory_bytes = read_memory_bytes(sysfs, procfs, online)
     return tuple(
         NumaNode(
             node,
@@ -161,7 +158,13 @@ def _linked(sysfs: SysfsTree, node: int) -> CpuSet:
     return linked
 
 
-def _read_memory(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> dict[int, int]:
+def read_memory_bytes(sysfs: SysfsTree, procfs: SysfsTree, online: MemSet) -> dict[int, int]:
+    """The memory of each online NUMA node; of node 0, if the kernel has no NUMA nodes."""
+    if not online:
+        whole = _mem_total(procfs, "meminfo", 0)
+        if whole is None:
+            procfs.remarks.add("proc/meminfo has no MemTotal: treated as no memory")
+        return {0: whole or 0}
     read = {node: _mem_total(sysfs, f"{NODE_FOLDER}/node{{}}/meminfo", node) for node in online}
     known = {node: size for node, size in read.items() if size is not None}
     unknown = [node for node in online if node not in known]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from numapin_enforcer.hardware.hotplug import Machine
 
 
@@ -73,3 +75,53 @@ def test_a_file_that_nobody_can_read_reports_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "devices/system/node/node0/hugepages/hugepages-2048kB"
     (folder / "free_hugepages").write_text("many\n")
     assert machine.free_hugepages() == {}
+
+
+MIB = 1 << 20
+
+
+def set_memory(root: Path, node: int, size_bytes: int) -> None:
+    text = f"Node {node} MemTotal: {size_bytes >> 10} kB\n"
+    (root / f"devices/system/node/node{node}/meminfo").write_text(text)
+
+
+@pytest.mark.parametrize("change", [1 << 30, -(1 << 30), 128 * MIB, -MIB])
+def test_memory_that_is_added_or_removed_changes_the_topology(tmp_path: Path, change: int) -> None:
+    numa_machine(tmp_path, {0: 0, 1: 0})
+    for node in (0, 1):
+        set_memory(tmp_path, node, 4 << 30)
+    machine = Machine(tmp_path, Path("/proc"))
+    assert not machine.rescan(pages=True)
+    set_memory(tmp_path, 1, (4 << 30) + change)
+    assert not machine.rescan(), "only a resync reads as much"
+    assert machine.rescan(pages=True)
+    assert [one.memory_bytes for one in machine.topology.numa_nodes] == [
+        4 << 30,
+        (4 << 30) + change,
+    ]
+    assert not machine.rescan(pages=True)
+
+
+def test_single_pages_change_nothing_until_they_add_up(tmp_path: Path) -> None:
+    numa_machine(tmp_path, {0: 0})
+    set_memory(tmp_path, 0, 4 << 30)
+    machine = Machine(tmp_path, Path("/proc"))
+    before = machine.topology
+    for pages in (-1, 1, 200, 255):
+        set_memory(tmp_path, 0, (4 << 30) + pages * 4096)
+        assert not machine.rescan(pages=True)
+    assert machine.topology is before
+    set_memory(tmp_path, 0, (4 << 30) + MIB)
+    assert machine.rescan(pages=True)
+
+
+def test_memory_of_a_kernel_without_numa_nodes_is_noticed(tmp_path: Path) -> None:
+    sysfs, procfs = tmp_path / "sys", tmp_path / "proc"
+    (sysfs / "devices/system/cpu/cpu0").mkdir(parents=True)
+    procfs.mkdir()
+    (sysfs / "devices/system/cpu/online").write_text("0\n")
+    (procfs / "meminfo").write_text(f"MemTotal: {4 << 20} kB\n")
+    machine = Machine(sysfs, procfs)
+    (procfs / "meminfo").write_text(f"MemTotal: {6 << 20} kB\n")
+    assert machine.rescan(pages=True)
+    assert machine.topology.numa_nodes[0].memory_bytes == 6 << 30

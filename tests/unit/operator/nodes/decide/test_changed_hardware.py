@@ -8,7 +8,7 @@ from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.placement import PodView
 from support.values.operator import assignment_view, enforcer_status, picture, policy_view
-from support.values.placement import machine, pod
+from support.values.placement import GIB, machine, pod
 
 POLICY = policy_view(
     "policy", {"reserved": {"cpus": "0"}, "topology": {"policy": "SingleNUMANode"}}
@@ -74,3 +74,33 @@ def test_instances_of_a_gpu_that_come_and_go_change_no_layout() -> None:
     assert layout_digest(with_instance) == layout_digest(TWO)
     ordinary = replace(TWO, numa_nodes=(*TWO.numa_nodes, replace(instance, on_device=False)))
     assert layout_digest(ordinary) != layout_digest(TWO)
+
+
+def test_memory_that_is_taken_from_a_numa_node_is_promised_no_longer() -> None:
+    memory = {"reserved": {"cpus": "0"}, "memory": {"policy": "SingleNUMA"}}
+    policies = (policy_view("policy", memory),)
+    names = {"first": "2", "second": "2", "shares": "500m"}
+    pods = [pod(name, cpus, memory="6Gi") for name, cpus in names.items()]
+
+    def decision(size_gib: int, spec: NodeAssignmentSpec | None) -> Decision:
+        since = (spec.policy and spec.policy.since if spec else None) or 1
+        topology, running = machine(8, 1, 1, size_gib * GIB), [one.uid for one in pods]
+        status = enforcer_status(since, topology=topology, running=running)
+        wire = spec.to_wire() if spec else {"mode": "Static"}
+        view = assignment_view(wire, status, generation=since)
+        return decide(picture(view, *pods, policies=policies))
+
+    before = decision(20, None).spec
+    assert before is not None
+    assert [str(one.mems) for one in before.containers] == ["0", "0", "0"]
+    after = decision(10, before)
+    assert after.spec is not None
+    assert [(one.pod, str(one.mems)) for one in after.spec.containers] == [
+        ("first", "0"),
+        ("second", ""),
+    ]
+    assert [(one.pod, str(one.reason)) for one in after.spec.refused] == [
+        ("shares", "NotEnoughMemory")
+    ]
+    assert after.outcome is not None
+    assert "default/second/c0 has no memory bound" in after.outcome.message
