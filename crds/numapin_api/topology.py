@@ -95,7 +95,10 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class Topology:
-    """One machine: its online CPUs and its online NUMA nodes, each by ascending id."""
+    """One machine: its online CPUs and its online NUMA nodes, each by ascending id.
+
+    `withheld` are online CPUs that the node's pods may not use; they are not in `cpus`.
+    """
 
     cpus: tuple[Cpu, ...]
     numa_nodes: tuple[NumaNode, ...]
@@ -103,11 +106,13 @@ class Topology:
     isolated: CpuSet = CpuSet()
     pci: tuple[PciDevice, ...] = ()
     warnings: tuple[str, ...] = ()
+    withheld: CpuSet = CpuSet()
 
     @cached_property
     def _hash(self) -> int:
         sizes = tuple((node.id, node.memory_bytes, node.distances) for node in self.numa_nodes)
-        return hash((self.cpus, sizes, self.offline, self.isolated, self.pci, self.warnings))
+        others = (self.offline, self.isolated, self.pci, self.warnings, self.withheld)
+        return hash((self.cpus, sizes, *others))
 
     def __hash__(self) -> int:
         """Computed once: a topology has hundreds of CPUs, and results are cached by topology."""
@@ -115,7 +120,7 @@ class Topology:
 
     @cached_property
     def online(self) -> CpuSet:
-        """Every online CPU."""
+        """Every online CPU that pods may use."""
         return CpuSet(cpu.id for cpu in self.cpus)
 
     @cached_property

@@ -100,7 +100,7 @@ async def _release(settings: Settings) -> None:
     async with _runtime(settings) as runtime:
         await lock_for_release(NodeLock(settings.state_dir))
         kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
-        machine = Machine(settings.sysfs, settings.procfs)
+        machine = Machine(settings.sysfs, settings.procfs, kubepods.allowed)
         systemd = partial(_systemd, settings)
         await release_all(machine, kubepods, runtime, systemd, settings.state_dir)
 
@@ -182,12 +182,13 @@ def _build_agent(
     acceptance = Acceptance(settings.node_name)
     acceptance.restore(copy)
     publisher = Publisher(api, settings.node_name)
+    kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
     reporter = StatusReporter(
         assignments=AssignmentWatch(api, settings.node_name, publisher.observe, wake),
         acceptance=acceptance,
         local_copy=LocalCopyWriter(copy, acceptance.accepted, wake),
-        kubepods=KubepodsFinder(settings.cgroupfs, settings.cgroup_root),
-        machine=Machine(settings.sysfs, settings.procfs),
+        kubepods=kubepods,
+        machine=Machine(settings.sysfs, settings.procfs, kubepods.allowed),
         publisher=publisher,
         events=EventPoster(api, settings.node_name),
         health=LoopHealth(stale_after_seconds=3 * settings.resync_seconds + 20),

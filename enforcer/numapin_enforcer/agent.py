@@ -169,8 +169,8 @@ class Agent:
         )
 
     def _observe_node(self, *, full_resync: bool) -> None:
-        if self.machine.rescan(pages=full_resync):
-            LOG.info("the hardware changed", extra={"online": self.machine.topology.online})
+        if self.machine.rescan(pages=full_resync or self.kubepods.tree is None):
+            LOG.info("the hardware changed", extra=_hardware_fields(self.machine))
         self.kubelet.observe(full_resync=full_resync)
         if full_resync:
             outdated = self.kubelet.outdated() or self.background.names.outdated
@@ -253,6 +253,13 @@ class Agent:
             names, by_runtime = self.background.names.known, self.background.by_runtime
             return AssignmentGoal(accepted.spec, topology, names, found, by_runtime)
         return ReleaseGoal(topology, found, keeps_containers=pins) if self._holding else None
+
+
+def _hardware_fields(machine: Machine) -> dict[str, object]:
+    """What a log line says of the hardware; memory in MiB, by NUMA node."""
+    memory = {one.id: one.memory_bytes >> 20 for one in machine.topology.numa_nodes}
+    fields = {"online": machine.topology.online, "memory_mib": memory}
+    return fields | ({"limits": machine.limits} if machine.limits else {})
 
 
 def _is_read_only(done: Converged) -> bool:

@@ -188,7 +188,11 @@ def _distance_list(nodes: Sequence[NumaNode], node: NumaNode) -> str:
 def _odd_cpus(topology: Topology) -> Iterator[RenderableType]:
     rows: list[Row] = [
         [name, str(cpus)]
-        for name, cpus in (("offline", topology.offline), ("isolated", topology.isolated))
+        for name, cpus in (
+            ("offline", topology.offline),
+            ("isolated", topology.isolated),
+            ("withheld", topology.withheld),
+        )
         if cpus
     ]
     if rows:

@@ -38,7 +38,7 @@ def compact_topology(topology: Topology) -> Wire:
     devices = [one for one in topology.pci if one.pci_class.startswith(LOCAL_CLASSES)]
     units = sorted(topology.numa_cpus.items())
     knows_distances = len(units) <= MAX_NODES_WITH_DISTANCES
-    return {
+    status = {
         "numaNodes": [
             _numa_node(known.get(id_, NumaNode(id_, 0)), cpus, knows_distances=knows_distances)
             for id_, cpus in units
@@ -51,6 +51,7 @@ def compact_topology(topology: Topology) -> Wire:
         "pci": _pci_groups(devices[:MAX_DEVICES]),
         "warnings": _warnings(topology.warnings, len(devices), knows_distances=knows_distances),
     }
+    return status | ({"withheld": str(topology.withheld)} if topology.withheld else {})
 
 
 def compact_free_hugepages(pages: Mapping[int, Mapping[str, int]]) -> list[Wire]:

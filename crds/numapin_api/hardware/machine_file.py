@@ -63,6 +63,7 @@ def machine_document(topology: Topology) -> dict[str, Any]:
         ],
         "offlineCPUs": str(topology.offline),
         "isolatedCPUs": str(topology.isolated),
+        **({"withheldCPUs": str(topology.withheld)} if topology.withheld else {}),
         "pci": [
             {
                 "address": device.address,
@@ -124,6 +125,7 @@ class _Machine(_Part):
     numa_nodes: tuple[_NumaNode, ...] = Field(min_length=1)
     offline: CpuSet = Field(CpuSet(), alias="offlineCPUs")
     isolated: CpuSet = Field(CpuSet(), alias="isolatedCPUs")
+    withheld: CpuSet = Field(CpuSet(), alias="withheldCPUs")
     pci: tuple[_PciDevice, ...] = ()
 
     def topology(self) -> Topology:
@@ -144,6 +146,7 @@ class _Machine(_Part):
             offline=self.offline,
             isolated=self.isolated,
             pci=tuple(PciDevice(pci.address, pci.pci_class[2:], pci.numa_node) for pci in self.pci),
+            withheld=self.withheld,
         )
 
 
@@ -159,6 +162,8 @@ def _cpu_faults(machine: _Machine) -> Iterator[tuple[str, str]]:
             yield field, f"CPU {cpu} has a row already; give each online CPU one row"
         if cpu in machine.offline:
             yield field, f"CPU {cpu} is in offlineCPUs too; list online CPUs only"
+        if cpu in machine.withheld:
+            yield field, f"CPU {cpu} is in withheldCPUs too; give it a row or list it there"
         if lowest[core] != core:
             yield (
                 field,

@@ -44,6 +44,7 @@ def restore_topology(status: TopologyStatus) -> Topology:
         isolated=status.isolated,
         pci=tuple(_pci_devices(status.pci)),
         warnings=status.warnings,
+        withheld=status.withheld or CpuSet(),
     )
 
 

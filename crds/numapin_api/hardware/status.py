@@ -123,6 +123,11 @@ class TopologyStatus(WireModel):
     isolated: CpuSet = Field(
         default=CpuSet(), description="CPUs that the kernel isolates (isolcpus)."
     )
+    withheld: CpuSet | None = Field(
+        default=None,
+        description="CPUs that are online and that pods may not use: the node has a part of the "
+        "machine, by the cgroups above its pods. They are in no other field.",
+    )
     pci: tuple[PciGroup, ...] = Field(
         default=(),
         description="The PCI devices for which locality matters, by NUMA node.",
@@ -132,6 +137,7 @@ class TopologyStatus(WireModel):
     warnings: tuple[Annotated[str, Field(max_length=WARNING_LENGTH)], ...] = Field(
         default=(),
         max_length=MAX_WARNINGS,
-        description="What firmware or kernel reported wrongly, and what is assumed instead.",
+        description="What firmware or kernel reported wrongly, and what is assumed instead; and "
+        "which part of the machine pods may use, if not all of it.",
         json_schema_extra=atomic_list(),
     )

@@ -43,8 +43,9 @@ def _faults(status: TopologyStatus) -> Iterator[tuple[str, str]]:
         yield from _ids(field, [group.id for group in groups])
         yield from _overlaps(field, (group.cpus for group in groups), online)
     yield from _overlaps("cores", status.cores, online)
-    if both := status.offline & online:
-        yield "offline", f"CPUs {both} are in numaNodes too"
+    for field, cpus in (("offline", status.offline), ("withheld", status.withheld or CpuSet())):
+        if both := cpus & online:
+            yield field, f"CPUs {both} are in numaNodes too"
     for index, node in enumerate(status.numa_nodes):
         yield from _numa_faults(f"numaNodes[{index}]", node, len(numa_nodes))
 

@@ -80,12 +80,15 @@ def _pool_problems(pools: Pools, topology: Topology) -> Iterator[Problem]:
 
 def _cpu_problems(field: str, cpus: CpuSet, topology: Topology) -> Iterator[Problem]:
     offline = cpus & topology.offline
-    missing = cpus - topology.online - topology.offline
+    withheld = cpus & topology.withheld
+    missing = cpus - topology.online - topology.offline - withheld
     has = f"online are {topology.online}"
     if missing:
         yield _invalid(field, f"this machine has no CPU {missing}; {has}")
     if offline:
         yield _invalid(field, f"CPU {offline} is offline; {has}")
+    if withheld:
+        yield _invalid(field, f"pods may not use CPU {withheld} of this machine; {has}")
 
 
 def _mem_problems(field: str, mems: MemSet, topology: Topology) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Final
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Tree, Version
 
 FoundMems = Mapping[str, MemSet]
 """Cgroups that were bound to NUMA nodes, with what they asked for before; empty is "as parent"."""
@@ -38,7 +38,7 @@ class Desired:
 
 
 def contain(tree: Tree, wanted: Mapping[str, Desired], topology: Topology) -> dict[str, Desired]:
-    """`wanted`, each parent widened to contain its children, and kubepods as it is or wider."""
+    """`wanted`, each parent widened to contain its children; of kubepods see `kubepods`."""
     result: dict[str, Desired] = {}
     for path in reversed(tuple(tree.parents)):
         result[path] = widened(wanted[path], (result[child] for child in tree.children[path]))
@@ -62,12 +62,15 @@ def widened(wanted: Desired, children: Iterable[Desired]) -> Desired:
 
 
 def kubepods(tree: Tree, children: Iterable[Desired], topology: Topology) -> Desired:
-    """The root: as it is if it contains the CPUs that its descendants need, else all online ones.
+    """The root. On v2 as it is: what it lacks, an administrator or its parent gives it not.
 
-    Its NUMA nodes are those that it has, and those that its descendants need.
+    On v1, where it loses offline CPUs for good, as it is if it contains the CPUs that its
+    descendants need, else all online ones; and the NUMA nodes that it has or its descendants need.
     """
     found = tree.cgroups[tree.root]
     cpus = found.effective_cpus & topology.online
+    if tree.version is Version.V2:
+        return Desired(cpus or topology.online, found.effective_mems or topology.mems)
     below = widened(Desired(CpuSet(), found.effective_mems), children)
     enough = bool(cpus) and below.cpus <= cpus
     return Desired(cpus if enough else topology.online, below.mems or topology.mems)

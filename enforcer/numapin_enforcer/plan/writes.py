@@ -229,15 +229,14 @@ class _Stages:
 
 
 def _withheld(tree: Tree, wanted: Mapping[str, Desired]) -> int:
-    """The CPUs that kubepods asks for and does not get, because its parent has not got them (v2).
+    """The CPUs that cgroups must have and kubepods has not (v2, where kubepods is not written).
 
     To ask for these alone gives a cgroup all that its parent has, exclusive CPUs included.
     """
-    root = tree.cgroups[tree.root]
-    want = wanted[tree.root].cpus.mask
-    if tree.version is Version.V1 or (root.cpus and want & ~root.cpus.mask):
+    if tree.version is Version.V1:
         return 0
-    return want & ~root.effective_cpus.mask
+    want = _union(wanted[path].cpus.mask for path in tree.children[tree.root])
+    return want & ~tree.cgroups[tree.root].effective_cpus.mask
 
 
 def _union(masks: Iterable[int]) -> int:
@@ -252,8 +251,10 @@ def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], 
     asked = {path: one.mems.mask for path, one in tree.cgroups.items()}
     effective = {path: one.effective_mems.mask for path, one in tree.cgroups.items()}
     target = {path: wanted[path].mems.mask for path in tree.cgroups}
-    target[tree.root] |= effective[tree.root]
     limit = effective[tree.root]
+    if tree.version is Version.V2:  # kubepods is not written: a part of it is all there is
+        target = {path: mems & limit or effective[path] for path, mems in target.items()}
+    target[tree.root] |= limit
     for mask in asked.values():
         limit |= mask  # what a cgroup asks for and does not get is not ours to take back
     gaining, leaving = Ledger(tree, asked, effective, limit).move(target)

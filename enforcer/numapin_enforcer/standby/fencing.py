@@ -81,7 +81,7 @@ class Standby:
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
         self._kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
-        self._machine = Machine(settings.sysfs, settings.procfs)
+        self._machine = Machine(settings.sysfs, settings.procfs, self._kubepods.allowed)
         self._saved = SavedSpec(CopyFile(settings.state_dir, settings.node_name))
         self._lock = NodeLock(settings.state_dir)
         self._heartbeat = Heartbeat(settings.run_dir)
@@ -220,11 +220,11 @@ class Fencing:
         Returns:
             The seconds until the next pass is due if no event comes.
         """
-        self._machine.rescan()
-        goal = self._goal(spec, self._machine.topology)
-        reconciler = self._reconciler or self._begin(pods, goal)
         began = self._monotonic()
         full = self._schedule.resync_due(began)
+        self._machine.rescan(pages=full)
+        goal = self._goal(spec, self._machine.topology)
+        reconciler = self._reconciler or self._begin(pods, goal)
         try:
             done = reconciler.converge(goal, full_resync=full)
         except CgroupError as error:

@@ -248,6 +248,7 @@ class StatusReporter:
             yield Obstacle(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem)
 
     def _notes(self, background: BackgroundReport, kernel: Kernel) -> Iterator[str]:
+        yield self.machine.limits
         yield background.note
         yield unknown_note(self.acceptance.unknown)
         yield self._unread(kernel)

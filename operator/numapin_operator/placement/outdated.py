@@ -145,7 +145,8 @@ class _Judge:
             if reserved:
                 yield entry, f"uses {CpuSet.from_mask(reserved)}, which is reserved now"
             elif lost := lost_cpus(pod, entry.container, len(entry.cpus)):
-                yield entry, f"lost {plural(lost, 'CPU')} that went offline"
+                cpus = plural(lost, "CPU")
+                yield entry, f"lost {cpus} that went offline or that pods may not use"
             elif self._crowded and entry.exclusive:
                 yield entry, "keeps a CPU that the shared pool lacks"
             else:

@@ -106,7 +106,7 @@ def resolve(
     _check_options(spec, cpu_groups)
     taker = _cpu_taker(cpu_groups, spec.options, quirks)
     isolated = _isolated(topology, spec)
-    reserved = _reserved(spec, taker, isolated, CpuMask(topology.offline.mask))
+    reserved = _reserved(spec, taker, isolated, topology)
     leaves_none = spec.reserved.strict and not cpu_groups.cpus & ~reserved & ~isolated
     if leaves_none and not quirks.empties_shared_pool:
         raise PolicyError("reserved", "leaves no CPU for the shared pool; reserve fewer CPUs")
@@ -177,7 +177,10 @@ def _isolated(topology: Topology, spec: CpuPolicySpec) -> CpuMask:
     return CpuMask(isolated.mask)
 
 
-def _reserved(spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask, offline: CpuMask) -> CpuMask:
+def _reserved(
+    spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask, topology: Topology
+) -> CpuMask:
+    """The reserved CPUs that pods could use; none if all that are named are withheld from them."""
     online = taker.cpu_groups.cpus
     if spec.reserved.cpus is None:
         try:
@@ -185,13 +188,14 @@ def _reserved(spec: CpuPolicySpec, taker: CpuTaker, isolated: CpuMask, offline: 
         except NotEnoughCpusError as refused:
             raise PolicyError("reserved.count", f"{refused}; reserve fewer CPUs") from refused
     named = CpuMask(spec.reserved.cpus.mask)
-    if unknown := named & ~online & ~offline:
+    offline, withheld = topology.offline.mask, topology.withheld.mask
+    if unknown := named & ~online & ~offline & ~withheld:
         raise PolicyError(
             "reserved.cpus",
             f"this machine has no online CPU {CpuSet.from_mask(unknown)};"
             f" it has {CpuSet.from_mask(online)}",
         )
-    if named and not named & online:
+    if named and not named & (online | withheld):
         raise PolicyError(
             "reserved.cpus",
             f"every reserved CPU of this machine is offline ({CpuSet.from_mask(named)}); bring one "

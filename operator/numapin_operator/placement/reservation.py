@@ -41,13 +41,13 @@ def with_reserved(
 ) -> CpuPolicySpec:
     """The policy with what the Node keeps back, where the policy itself names nothing.
 
-    The count of CPUs is rounded up and at least 1. Memory and huge pages are taken from the NUMA
-    nodes in proportion to what each has, in whole pages, and from every NUMA node no more than it
-    has.
+    The count of CPUs is rounded up and at least 1. CPUs that pods may not use anyway are part of
+    what the Node keeps back. Memory and huge pages are taken from the NUMA nodes in proportion to
+    what each has, in whole pages, and from every NUMA node no more than it has.
     """
     changed: dict[str, object] = {}
     if policy.reserved.cpus is None and policy.reserved.count is None:
-        count = max(1, ceil(system.cpu_millis / 1000))
+        count = max(1, ceil(system.cpu_millis / 1000) - len(topology.withheld))
         changed["reserved"] = policy.reserved.model_copy(update={"count": count})
     if policy.memory.policy != "None" and not policy.memory.reserved:
         reserved = _in_proportion(topology, system.memory)

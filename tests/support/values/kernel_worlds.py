@@ -198,7 +198,8 @@ def scattered(draw: st.DrawFn, world: World) -> KernelModel:
     top = model.groups[world.naming.root]
     if draw(st.sampled_from((True, True, True, False)), label="kubepods asks"):
         online = st.sampled_from(sorted(world.topology.online))
-        top.cpus = CpuSet(draw(st.sets(online, min_size=1)))
+        is_v1 = world.version is Version.V1
+        top.cpus = CpuSet(draw(st.sets(online, min_size=1))) if is_v1 else world.possible
     for path in world.paths():
         leaf = not any(parent(other) == path for other in world.paths())
         tasks = draw(st.integers(0, 1)) if leaf else 0

@@ -86,6 +86,7 @@ class World:
             watch_problem="",
             version=Version.V2,
         )
+        self.machine = SimpleNamespace(topology=MACHINE, free_hugepages=dict, limits="")
         self.health = LoopHealth(60, self.clock)
         self.claims = DraClaims(Path("/nonexistent"))
         self.reporter = StatusReporter(
@@ -94,7 +95,7 @@ class World:
             local_copy=cast("Any", self.copy),
             kubepods=cast("Any", self.kubepods),
             claims=self.claims,
-            machine=cast("Any", SimpleNamespace(topology=MACHINE, free_hugepages=dict)),
+            machine=cast("Any", self.machine),
             publisher=cast(
                 "Any",
                 SimpleNamespace(

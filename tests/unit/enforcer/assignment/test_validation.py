@@ -13,6 +13,7 @@ MACHINE = Topology(
     tuple(Cpu(cpu, cpu, 0, 0, cpu // 4) for cpu in range(7)),
     (NumaNode(0, 2**30), NumaNode(1, 2**30), NumaNode(2, 0), NumaNode(3, 0)),
     offline=CpuSet([7]),
+    withheld=CpuSet([10]),
 )
 
 
@@ -66,6 +67,10 @@ _MEMORY = "; memory is on 0-1"
             [f"spec.containers[0].cpus: this machine has no CPU 9{_ONLINE}"],
         ),
         (spec(container("a", "3,7")), [f"spec.containers[0].cpus: CPU 7 is offline{_ONLINE}"]),
+        (
+            spec(container("a", "3,10")),
+            [f"spec.containers[0].cpus: pods may not use CPU 10 of this machine{_ONLINE}"],
+        ),
         (
             spec(container("a", "2-3"), container("b", "3-4")),
             ["spec.containers[1].cpus: CPU 3 of d/b/c is exclusive to d/a/c as well"],

@@ -17,11 +17,11 @@ def test_after_release_every_cgroup_has_what_kubepods_has() -> None:
     assert {str(want.mems) for want in wanted.values()} == {"0-1"}
 
 
-def chain(cpus: str = "0-7", mems: str = "0-1") -> Tree:
+def chain(cpus: str = "0-7", mems: str = "0-1", version: Version = Version.V2) -> Tree:
     """kubepods and three cgroups, each the child of the one before."""
     sets = CpuSet.parse(cpus), MemSet.parse(mems)
     paths = ("kubepods", "kubepods/a", "kubepods/a/b", "kubepods/a/b/c")
-    return tree_of(Version.V2, "kubepods", (Cgroup(path, *sets, *sets) for path in paths))
+    return tree_of(version, "kubepods", (Cgroup(path, *sets, *sets) for path in paths))
 
 
 def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
@@ -68,15 +68,22 @@ def test_ancestors_contain_the_desired_sets_of_their_descendants() -> None:
         "with the NUMA node of a device",
     ],
 )
-def test_kubepods_is_unchanged_or_gets_every_cpu_and_the_numa_nodes_below(
+def test_on_v1_kubepods_is_unchanged_or_gets_every_cpu_and_the_numa_nodes_below(
     cpus: str, mems: str, offline: str, root: tuple[str, str]
 ) -> None:
-    found = chain(cpus, mems)
+    found = chain(cpus, mems, Version.V1)
     below = dict.fromkeys(found.parents, Desired(CpuSet([1]), MemSet([0])))
     if cpus in {"", "7"}:
-        found, below = tree_of(Version.V2, "kubepods", [found.cgroups["kubepods"]]), {}
+        found, below = tree_of(Version.V1, "kubepods", [found.cgroups["kubepods"]]), {}
     held = contain(found, below, machine(offline))["kubepods"]
     assert (str(held.cpus), str(held.mems)) == root
+
+
+def test_on_v2_kubepods_is_as_an_administrator_has_set_it() -> None:
+    found = chain("2-5", "1")
+    below = dict.fromkeys(found.parents, Desired(CpuSet([1]), MemSet([0])))
+    held = contain(found, below, machine())["kubepods"]
+    assert (str(held.cpus), str(held.mems)) == ("2-5", "1")
 
 
 def test_exclusive_cpus_are_those_of_exclusive_containers() -> None:

@@ -272,13 +272,23 @@ def test_on_v1_pages_of_containers_without_assigned_numa_nodes_stay() -> None:
 
 
 @pytest.mark.parametrize("version", Version)
-def test_kubepods_loses_no_cpu_and_gains_before_all_others(version: Version) -> None:
+def test_kubepods_loses_no_cpu(version: Version) -> None:
     wanted = {ROOT: want("0-2", mems="0"), SHARED: want("0-2")}
     assert lines(plan(tree(version, {ROOT: "0-3", SHARED: "0-2"}), wanted)) == []
+
+
+def test_on_v1_kubepods_gains_before_all_others() -> None:
     found = {ROOT: "0-1", SHARED: "0-1", ONE: "1"}
     wanted = {ROOT: want("0-3"), SHARED: want("0"), ONE: want("3", "a")}
-    first, *_ = plan(tree(version, found), wanted).writes
+    first, *_ = plan(tree(Version.V1, found), wanted).writes
     assert (first.path, str(first.value)) == (ROOT, "0-3")
+
+
+def test_on_v2_kubepods_is_not_written_whatever_it_lacks() -> None:
+    found, mems = {ROOT: "0-1", SHARED: "0-1", ONE: "1"}, {ROOT: "0", SHARED: "0", ONE: "0"}
+    wanted = {ROOT: want("0-3"), SHARED: want("0,2"), ONE: want("3", "a", mems="1")}
+    planned = plan(tree(Version.V2, found, mems), wanted)
+    assert lines(planned) == ["Narrow shared=0"]
 
 
 def test_an_empty_cgroup_gets_both_sets_before_tasks_enter() -> None:

@@ -86,7 +86,7 @@ def pods(model: WatchedModel, new_pods: NewPods) -> Any:
 
 
 def fencing_of(clock: ManualClock, right: Right, goal: type[FenceGoal] = FenceGoal) -> Fencing:
-    machine: Any = SimpleNamespace(topology=MACHINE, rescan=lambda: False)
+    machine: Any = SimpleNamespace(topology=MACHINE, rescan=lambda **_: False)
     return Fencing(machine, right, clock.monotonic, goal)
 
 

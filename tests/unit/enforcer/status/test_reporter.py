@@ -57,6 +57,13 @@ def test_what_this_process_lacks_is_said_while_all_is_enforced(world: World) -> 
     assert message.endswith("no real-time priority; nothing is sent by OTLP")
 
 
+def test_what_the_node_is_planned_with_is_said_if_it_is_a_part(world: World) -> None:
+    world.machine.limits = "planned with CPU 2-3 of 0-3: cgroup kubepods has no others"
+    reason, message = world.report()
+    assert reason == "Enforced"
+    assert message.endswith("planned with CPU 2-3 of 0-3: cgroup kubepods has no others")
+
+
 def test_a_conflict_is_reported_before_all_else(world: World) -> None:
     result = PassResult("the kubelet pins", Obstacle("CgroupsUnreadable", "no"), (), 9)
     assert world.report(result) == ("KubeletStaticPolicy", "the kubelet pins")

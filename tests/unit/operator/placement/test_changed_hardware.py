@@ -1,4 +1,7 @@
-"""Pods stay while the machine under them changes: a firmware setting, a resized VM, lost memory."""
+"""Pods stay while the machine under them changes: a firmware setting, a resized VM, lost memory.
+
+Or they may use a part of the machine, by the cgroups above them.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +19,15 @@ from numapin_api.topology import NumaNode, Topology
 from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.assignment.validation import find_problems
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.placement import PodView, PolicyError, plan_node
+from numapin_operator.placement import (
+    PodView,
+    PolicyError,
+    SystemReservation,
+    plan_node,
+    reserved_offline,
+    resolve,
+    with_reserved,
+)
 from support.values.placement import GIB, NO_UIDS, history, machine, pod, policy
 from support.values.situations import machines, pod_objects, policies
 
@@ -137,3 +148,70 @@ def test_any_machine_may_follow_another(data: st.DataObject) -> None:
         assert not find_problems(decode_spec(made.to_wire()), topology, "n", "n")
         assert promised_within(topology, made)
         spec = made
+
+
+def part(topology: Topology, cpus: str) -> Topology:
+    """The machine where pods may use these CPUs alone."""
+    left = tuple(cpu for cpu in topology.cpus if cpu.id in CpuSet.parse(cpus))
+    return replace(topology, cpus=left, withheld=topology.online - CpuSet.parse(cpus))
+
+
+HALF = part(machine(16, 1), "8-15")
+
+
+@pytest.mark.parametrize(
+    ("named", "reserved", "shared"),
+    [("0-1", "", "8-15"), ("0,8", "8", "8-15"), ("8-9", "8-9", "8-15")],
+)
+def test_reserved_cpus_that_pods_may_not_use_are_reserved_already(
+    named: str, reserved: str, shared: str
+) -> None:
+    spec = plan_node(HALF, policy(reserved={"cpus": named}), None, [], NO_UIDS).spec
+    assert spec.pools is not None
+    assert (str(spec.pools.reserved), str(spec.pools.shared)) == (reserved, shared)
+    assert not reserved_offline(policy(reserved={"cpus": named}), HALF)
+    assert not find_problems(decode_spec(spec.to_wire()), HALF, "n", "n")
+
+
+def test_a_reserved_cpu_that_the_machine_does_not_have_is_refused() -> None:
+    with pytest.raises(PolicyError, match="no online CPU 16; it has 8-15"):
+        resolve(HALF, policy(reserved={"cpus": "0,16"}))
+
+
+@pytest.mark.parametrize(("kept_back", "count"), [(8000, 1), (9500, 2), (1000, 1), (0, 1)])
+def test_cpus_that_pods_may_not_use_are_part_of_what_the_node_keeps_back(
+    kept_back: int, count: int
+) -> None:
+    made = with_reserved(CpuPolicySpec(), HALF, SystemReservation(kept_back))
+    assert made.reserved.count == count
+
+
+def test_pods_get_cpus_of_the_part_alone() -> None:
+    spec = history(HALF, policy(), [pod("a", "3"), pod("b", "5")])
+    assert [(one.pod, str(one.cpus)) for one in spec.containers] == [("a", "8-10")]
+    assert [one.pod for one in spec.refused] == ["b"]
+
+
+def test_a_container_gets_others_for_cpus_that_an_administrator_takes() -> None:
+    pods = [pod("a", "2"), pod("b", "2")]
+    before = history(machine(16, 1), policy(), pods)
+    assert [str(one.cpus) for one in before.containers] == ["1-2", "3-4"]
+    after = plan_node(part(machine(16, 1), "2-15"), policy(), before, pods, NO_UIDS).spec
+    given = [one.cpus for one in after.containers]
+    assert all(cpus <= CpuSet.parse("2-15") for cpus in given)
+    assert CpuSet.parse("3-4") in given
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_any_part_can_be_enforced(data: st.DataObject) -> None:
+    whole, objects, spec = data.draw(machines()), data.draw(pod_objects()), None
+    pods, rules = [parse_pod(one) for one in objects], data.draw(policies(whole))
+    for _ in range(3):
+        left = data.draw(st.sets(st.sampled_from(sorted(whole.online)), min_size=1))
+        topology = part(whole, str(CpuSet(left)))
+        try:
+            spec = plan_node(topology, rules, spec, pods, NO_UIDS).spec
+        except PolicyError:
+            continue
+        assert not find_problems(decode_spec(spec.to_wire()), topology, "n", "n")
