@@ -18,8 +18,8 @@ from numapin_cli.inputs.input_flags import (
 from numapin_cli.inputs.kubelet_files import read_kubelet_configuration
 from numapin_cli.inputs.kubelet_settings import translate
 from numapin_cli.inputs.manifests import STDIN
-from numapin_cli.migration.takeover import Takeover, kubelet_state, rows, take_over
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+from numapin_cli.takeover import Takeover, kubelet_state, rows, take_over
 from numapin_enforcer.node.kubelet_state import (
     STATIC_CPUS,
     STATIC_MEMORY,

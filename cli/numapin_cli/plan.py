@@ -12,8 +12,8 @@ import yaml
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_cli.advice.eligibility import why_planned_pods_share
 from numapin_cli.advice.notes import notes_of_plan
-from numapin_cli.advice.sharing import why_planned_pods_share
 from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
 from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError, Subcommand

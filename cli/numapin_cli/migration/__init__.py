@@ -1,1 +1,0 @@
-"""What becomes of a node on which the kubelet pinned containers before."""
