@@ -79,7 +79,8 @@ def test_the_kernel_model_answers_as_cgroup_v2_does(vm: VirtualMachine) -> None:
         machine=Machine(sockets=2, cores=2, threads=1, numa_nodes=2),
         environment={**vm.environment, **variables},
     )
-    files = [FOLDER / "guest_lost_cpu.py", FOLDER / "guest_memory_files.py"]
+    names = ("guest_lost_cpu.py", "guest_memory_files.py", "guest_memory_hotplug.py")
+    files = [FOLDER / name for name in names]
     files += sorted(CGROUPS.glob("test_cgroupfs_*.py"))
     passes(guest, "--noconftest", *map(str, files))
 
