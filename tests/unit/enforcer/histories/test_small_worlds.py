@@ -12,7 +12,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.write import Write
-from support.histories.actions import Assign, History, Pass
+from support.histories.actions import Assign, History, Make, Name, Overwrite, Own, Pass
 from support.histories.laws import BrokenLawError
 from support.histories.node import Node
 from support.histories.replay import Replay
@@ -115,6 +115,17 @@ def test_the_search_sees_what_a_write_without_effect_can_do(
     assert found is not None
     assert isinstance(found[1], BrokenLawError)
     assert found[1].law == "I1"
+
+
+def test_a_class_that_is_overwritten_while_containers_change_places() -> None:
+    """Known: the second container waits on the CPU that the first one gets back, for one write."""
+    made = (Make("e1"), Make("b2"), Make("e1/a1"), Make("b2/b2"), Name("e1/a1"))
+    one = Assign("0", (Own("e1", "a", "1-2"),))
+    two = Assign("0", (Own("e1", "a", "1"), Own("b2", "b", "2")))
+    actions = (*made, one, Pass(), Overwrite("besteffort", "2"), two)
+    found = broken_law(History(2, "cgroupfs", 3, 1, actions))
+    assert isinstance(found, BrokenLawError)
+    assert found.law == "I1"
 
 
 def containers_with_every_cpu(besteffort: CpuSet) -> Iterable[History]:
