@@ -30,7 +30,7 @@ from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.measurement.figures import Figure
-from numapin_lab.node.cgroups import MOUNTS, LabCgroup, hierarchies
+from numapin_lab.node.cgroups import MOUNTS, LabCgroup, below, hierarchies
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes import usage
 from numapin_lab.processes.daemons import wait_until
@@ -84,7 +84,7 @@ def make_pods(root: str, count: int) -> list[str]:
 def containers(root: str) -> list[Path]:
     """What `make_pods` has made for containers and sandboxes, in the cpuset hierarchy."""
     folder = find_mounts(CGROUPFS).cpuset / root.strip("/")
-    return [one for one in sorted(folder.rglob("*/")) if len(one.name) == ID_LENGTH]
+    return [one for one in sorted(below(folder)) if len(one.name) == ID_LENGTH]
 
 
 def make_cgroup(path: str) -> None:

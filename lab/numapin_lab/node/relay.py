@@ -93,9 +93,16 @@ async def listen(route: Route) -> asyncio.Server:
     Raises:
         OSError: the address is taken, or does not exist here.
     """
+    # An event loop holds tasks weakly: without this one in progress is sometimes collected.
+    in_progress = set[asyncio.Task[None] | None]()
 
     async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _pass_on(route.connect, reader, writer)
+        task = asyncio.current_task()
+        in_progress.add(task)
+        try:
+            await _pass_on(route.connect, reader, writer)
+        finally:
+            in_progress.discard(task)
 
     if route.listen.path is None:
         return await asyncio.start_server(passed_on, route.listen.address, route.listen.port)

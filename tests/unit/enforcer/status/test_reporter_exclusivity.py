@@ -167,7 +167,8 @@ def test_shared_containers_that_inherited_fewer_cpus_are_noted(
 def test_isolated_cpus_that_a_process_never_had_are_no_inheritance(world: World) -> None:
     """Without a change of its set, a process stays off them, whatever the runtime resets."""
     isolated = replace(MACHINE, isolated=CpuSet.parse("3"))
-    world.reporter.machine = cast("Any", SimpleNamespace(topology=isolated, free_hugepages=dict))
+    machine = SimpleNamespace(topology=isolated, free_hugepages=dict, limits="")
+    world.reporter.machine = cast("Any", machine)
     other = f"{ROOT}/pod2/{'b' * 64}"
     mask = InheritedMask(other, CpuSet.parse("0-2"), "containerd-shim")
     body = {"metadata": BODY["metadata"] | {"generation": 2}}
