@@ -178,8 +178,10 @@ class _Stages:
     def _interim_sets(self, moving: Iterable[str]) -> dict[str, int]:
         """Interim CPUs for exclusive containers that keep none of theirs, until others have left.
 
-        CPUs that no container has exclusively: the shared pool, else their future ones, else any.
-        If there is none, then CPUs that a container has alone by chance, but never held.
+        CPUs that no container has exclusively: the shared pool, else their future ones, else those
+        of the pool that it has alone by chance, else any: another one may get that back meanwhile.
+        If there is none, then CPUs that another has alone by chance. What was never held is alone
+        by chance; nothing is, if nothing is known of what was held.
         """
         interim: dict[str, int] = {}
         held = _union(self._still_held().values())
@@ -192,8 +194,11 @@ class _Stages:
                 interim[path] = self._effective[path] & room or wanted & room or room
                 continue
             others = taken & ~self._taken.get(container, 0)
-            pool, never_held = self._wanted[parent] & ~self._exclusive_cpus, held and root & ~held
-            choices = (pool & ~taken, wanted & ~others, root & ~taken, never_held, pool, wanted)
+            pool, by_chance = self._wanted[parent] & ~self._exclusive_cpus, ~held if held else 0
+            choices = (
+                *(pool & ~taken, wanted & ~others, pool & ~others & by_chance),
+                *(root & ~taken, root & by_chance, pool, wanted),
+            )
             interim[path] = next(filter(None, choices))
         return interim
 
