@@ -175,7 +175,7 @@ class _Judge:
         key = (one.pod_uid, one.container)
         pod, then = self._pods.get(one.pod_uid), self._then.get(key)
         if pod is None:
-            return False, "no pod with this UID runs on the node, by the files that are given"
+            return self._gone(one)
         if _ended(pod, one.container):
             return True, "has ended"
         moves = self._moves_memory(pod, one, then)
@@ -190,6 +190,20 @@ class _Judge:
         return (
             not moves,
             f"keeps them, and {moves}" if moves else f"keeps them{self._until(pod, one)}",
+        )
+
+    def _gone(self, one: KubeletContainer) -> tuple[bool, str]:
+        """A container without a pod: the kubelet forgets its CPUs soon, its memory with a new pod.
+
+        Source: Kubernetes v1.36, cpumanager, `reconcileState`, and memorymanager,
+        `removeStaleState`, which only the admission of a pod calls.
+        """
+        said = "no pod with this UID runs on the node, by the files that are given"
+        if one.cpus:
+            return False, said
+        return (
+            True,
+            f"memory on {_numa(one.mems)}; {said}; the kubelet forgets it with the next pod",
         )
 
     def _memory(

@@ -136,7 +136,11 @@ CASES: list[Any] = [
         id="numa-node-that-is-not-there",
     ),
     pytest.param(
-        (static("0-7"), memory(gone=[1])), (B,), 1, ["no pod with this UID"], id="pod-has-gone"
+        (static("0-7"), memory(gone=[1])),
+        (B,),
+        0,
+        ["memory on NUMA node 1; no pod with this UID", "forgets it with the next pod"],
+        id="pod-has-gone",
     ),
     pytest.param(
         (static("0-7"), None), (B,), 0, ["CPUs to 0 containers"], id="no-memory-manager-state"
