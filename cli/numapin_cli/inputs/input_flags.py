@@ -46,12 +46,16 @@ def add_input_arguments(parser: ArgumentParser) -> None:
 def read_given(options: Namespace) -> Objects:
     """The objects of the files that are named.
 
+    Args:
+        options: with `filename` and `cluster`; `namespace` may be left out.
+
     Raises:
         CommandError: none is named, or one cannot be used.
     """
     if not options.filename and not options.cluster:
         raise CommandError("nothing is given to plan; name files with -f or --cluster")
-    objects = read_objects(options.cluster, options.filename, options.namespace)
+    namespace: str = getattr(options, "namespace", "")
+    objects = read_objects(options.cluster, options.filename, namespace)
     say_notes(objects.notes)
     return objects
 
