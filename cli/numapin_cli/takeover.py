@@ -5,7 +5,7 @@ Does no I/O.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from numapin_api.containerstatus import KubeletContainer
 from numapin_api.cpuset import CpuSet, MemSet
@@ -70,8 +70,7 @@ def take_over(
         memory: that of its memory manager.
     """
     containers = tuple(
-        KubeletContainer(pod_uid=one.pod_uid, container=one.container, cpus=one.cpus, mems=one.mems)
-        for one in pinned(cpu, memory)
+        KubeletContainer.model_validate(one.to_wire()) for one in pinned(cpu, memory)
     )
     reported = _reported(picture, containers)
     foreseen = foresee_from(reported)
@@ -280,23 +279,6 @@ def _ended(pod: PodView, container: str) -> bool:
 
 def _numa(mems: MemSet) -> str:
     return f"NUMA node {mems}" if len(mems) == 1 else f"NUMA nodes {mems}"
-
-
-def kubelet_state(spec: NodeAssignmentSpec, topology: Topology) -> dict[str, Any]:
-    """The `cpu_manager_state` with which a static kubelet starts where `spec` is in force.
-
-    Without a checksum, which the kubelet accepts. The CPUs that it reserves must be in
-    `defaultCpuSet`, or in nothing if it reserves them strictly.
-    Source: Kubernetes v1.36, cpumanager, `CPUManagerCheckpointV2.VerifyChecksum`, `validateState`.
-    """
-    entries: dict[str, dict[str, str]] = {}
-    for one in spec.containers:
-        if one.exclusive:
-            entries.setdefault(one.pod_uid, {})[one.container] = str(one.cpus)
-    shared = topology.online - spec.exclusive_cpus
-    if spec.pools is not None and spec.pools.reserved.isdisjoint(spec.pools.shared):
-        shared -= spec.pools.reserved
-    return {"policyName": "static", "defaultCpuSet": str(shared), "entries": entries}
 
 
 def rows(fates: Sequence[Fate]) -> Iterator[str]:

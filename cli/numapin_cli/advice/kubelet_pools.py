@@ -1,4 +1,4 @@
-"""How the CPUs of all containers without CPUs of their own change from a static kubelet's.
+"""The CPUs of containers without CPUs of their own: from a static kubelet's to ours, and back.
 
 Does no I/O.
 """
@@ -6,6 +6,7 @@ Does no I/O.
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
@@ -95,3 +96,20 @@ def _reserving(picture: NodePicture, cpus: CpuSet) -> str:
         if in_force(picture, policy) is not None:
             return f"{text}{said} does"
     return ""
+
+
+def kubelet_state(spec: NodeAssignmentSpec, topology: Topology) -> dict[str, Any]:
+    """The `cpu_manager_state` with which a static kubelet starts where `spec` is in force.
+
+    Without a checksum, which the kubelet accepts. The CPUs that it reserves must be in
+    `defaultCpuSet`, or in nothing if it reserves them strictly.
+    Source: Kubernetes v1.36, cpumanager, `CPUManagerCheckpointV2.VerifyChecksum`, `validateState`.
+    """
+    entries: dict[str, dict[str, str]] = {}
+    for one in spec.containers:
+        if one.exclusive:
+            entries.setdefault(one.pod_uid, {})[one.container] = str(one.cpus)
+    shared = topology.online - spec.exclusive_cpus
+    if spec.pools is not None and spec.pools.reserved.isdisjoint(spec.pools.shared):
+        shared -= spec.pools.reserved
+    return {"policyName": "static", "defaultCpuSet": str(shared), "entries": entries}
