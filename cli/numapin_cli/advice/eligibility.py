@@ -6,7 +6,7 @@ Does no I/O.
 from collections.abc import Collection, Iterator
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_cli.advice.fate import Standing, decided_fate
+from numapin_cli.advice.fate import Standing, planned_fates
 from numapin_cli.advice.question import Question
 from numapin_cli.what_if import Foreseen
 from numapin_operator.observe.records import PolicyView
@@ -31,11 +31,7 @@ def why_planned_pods_share(
         foreseen: the plan of a node.
         pods: the namespaces and names (`namespace/name`) of the pods that are asked about.
     """
-    for pod in foreseen.picture.pods:
-        name = f"{pod.namespace}/{pod.name}"
-        if name not in pods or not foreseen.picture.ranked:
-            continue
-        fate = decided_fate(foreseen.picture, foreseen.decision, pod.uid)
+    for name, pod, fate in planned_fates(foreseen, pods):
         if fate.standing in {Standing.REFUSED, Standing.NOT_PLANNED}:
             continue
         reasons = (fate.message,) if fate.message else why_shares(foreseen.picture.ranked[0], pod)

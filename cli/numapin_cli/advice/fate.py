@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -11,11 +11,11 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
-from numapin_cli.what_if import followed
+from numapin_cli.what_if import Foreseen, followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.moves.changes import planned_moves
 from numapin_operator.nodes.moves.steps import MOST_NOTICE
-from numapin_operator.placement import Queued, Unaccepted
+from numapin_operator.placement import PodView, Queued, Unaccepted
 from numapin_operator.policies.status import Phase
 
 MOST_STEPS: Final = 8
@@ -112,6 +112,19 @@ def decided_fate(picture: NodePicture, decision: Decision, uid: str) -> Fate:
             return Fate(Standing.SHARES, message="the policy's mode is None")
         return Fate(Standing.NOT_PLANNED, decision.outcome.reason, decision.outcome.message)
     return written_fate(spec, uid) or _waiting(decision, uid) or Fate(Standing.SHARES)
+
+
+def planned_fates(foreseen: Foreseen, pods: Collection[str]) -> Iterator[tuple[str, PodView, Fate]]:
+    """The pods of a planned node that are asked about, with name and fate; none without a policy.
+
+    Args:
+        foreseen: the plan of a node.
+        pods: the namespaces and names (`namespace/name`) of the pods that are asked about.
+    """
+    for pod in foreseen.picture.pods if foreseen.picture.ranked else ():
+        name = f"{pod.namespace}/{pod.name}"
+        if name in pods:
+            yield name, pod, decided_fate(foreseen.picture, foreseen.decision, pod.uid)
 
 
 def written_fate(spec: NodeAssignmentSpec, uid: str) -> Fate | None:

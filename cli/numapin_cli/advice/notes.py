@@ -3,13 +3,13 @@
 Does no I/O.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from numapin_api.cpuset import MemSet
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_api.topology import Topology
-from numapin_cli.advice.fate import decided_fate
+from numapin_cli.advice.fate import planned_fates
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
 
@@ -20,7 +20,9 @@ KUBEVIRT: Final = (
 )
 
 
-def notes_of_plan(foreseen: Foreseen, pods: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def notes_of_plan(
+    foreseen: Foreseen, pods: Collection[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The notes about the pods of a planned node, by namespace and name.
 
     Args:
@@ -29,11 +31,7 @@ def notes_of_plan(foreseen: Foreseen, pods: Iterable[str]) -> Iterator[tuple[str
     """
     assignment = foreseen.picture.assignment
     topology = assignment.topology if assignment else None
-    for pod in foreseen.picture.pods:
-        name = f"{pod.namespace}/{pod.name}"
-        if name not in pods or not foreseen.picture.ranked:
-            continue
-        fate = decided_fate(foreseen.picture, foreseen.decision, pod.uid)
+    for name, pod, fate in planned_fates(foreseen, pods):
         found = list(memory_notes(fate.entries, topology))
         if launches_dedicated(pod):
             found.append(KUBEVIRT)
@@ -45,9 +43,11 @@ def memory_notes(
     entries: Iterable[ContainerAssignment], topology: Topology | None
 ) -> Iterator[str]:
     """Which containers have memory on NUMA nodes without CPUs, and how far from their CPUs."""
-    for entry in entries if topology else ():
-        bare = entry.mems & topology.mems_without_cpus if topology else MemSet()
-        if topology is None or not bare:
+    if topology is None:
+        return
+    for entry in entries:
+        bare = entry.mems & topology.mems_without_cpus
+        if not bare:
             continue
         far = _farthest(entry, bare, topology)
         apart = f", distance {far} from its CPUs" if far else ""
