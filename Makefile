@@ -20,7 +20,7 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds daemon client operator enforcer cli lab tests examples benchmarks/enforcing
+	$(BIN)/mypy crds daemon client operator enforcer cli lab campaigns tests examples benchmarks/enforcing
 	MYPYPATH=release $(BIN)/mypy release
 	$(BIN)/mypy benchmarks/scale
 	$(BIN)/mypy benchmarks/hostile
@@ -55,7 +55,7 @@ test: setup system  ## set up and run the tests, but for those of steps, systemd
 	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
 
 demo: setup system  ## run the examples with numapin as pods on a real one-node Kubernetes (KEEP=1 leaves it up)
-	$(BIN)/python -m numapin_lab demo --dir .lab-demo $(if $(KEEP),--keep)
+	$(BIN)/python -m numapin_campaigns demo --dir .lab-demo $(if $(KEEP),--keep)
 
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
@@ -66,7 +66,7 @@ SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(
 BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/told/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
 
 chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, FROM_SOURCE=1: no images; MOVES=1: ROUNDS=20 moves)
-	$(BIN)/python -m numapin_lab chaos $(if $(MOVES),--moves --rounds $(or $(ROUNDS),20),--pods $(or $(PODS),200) $(if $(FROM_SOURCE),--from-source)) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
+	$(BIN)/python -m numapin_campaigns chaos $(if $(MOVES),--moves --rounds $(or $(ROUNDS),20),--pods $(or $(PODS),200) $(if $(FROM_SOURCE),--from-source)) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
 
 SKEW_TESTS := $(addprefix tests/integration/,contract client operator) $(addprefix tests/e2e/test_,pods.py restarts.py migration.py)
 

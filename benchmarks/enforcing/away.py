@@ -11,9 +11,9 @@ from pathlib import Path
 from labs import Bench, progress
 from start import LOOK
 
+from numapin_campaigns.recording.recording import Recording, recording
 from numapin_enforcer.standby.fencing import ENFORCER_AWAY
 from numapin_lab.measurement.figures import Figure, in_runs
-from numapin_lab.measurement.recording import Recording, recording
 from numapin_lab.running_lab import pod
 
 RUNS = 5

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from labs import Bench
 
+from numapin_campaigns.recording.observer import Wakes, real_time
 from numapin_lab.measurement.figures import Figure, in_runs
-from numapin_lab.measurement.observer import Wakes, real_time
 from numapin_lab.running_lab import BUSY, pod
 
 BUDGET = "budget p99 < 20"

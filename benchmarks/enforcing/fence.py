@@ -16,6 +16,7 @@ from labs import progress
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
+from numapin_campaigns.recording.observer import real_time
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
@@ -28,7 +29,6 @@ from numapin_enforcer.plan.desired import desire, release
 from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import Figure
-from numapin_lab.measurement.observer import real_time
 
 CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5

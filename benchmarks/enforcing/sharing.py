@@ -19,8 +19,8 @@ from drift import cpus_of, repair
 from labs import Bench, progress
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.recording.recording import Change, Recording, recording
 from numapin_lab.measurement.figures import Figure
-from numapin_lab.measurement.recording import Change, Recording, recording
 from numapin_lab.running_lab import BUSY, pod
 
 WAIT_SECONDS = 60.0

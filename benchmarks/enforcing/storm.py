@@ -20,9 +20,9 @@ from typing import cast
 import weight
 from labs import progress
 
+from numapin_campaigns.recording.observer import real_time
 from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.measurement.figures import Figure
-from numapin_lab.measurement.observer import real_time
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes import usage
 from numapin_lab.processes.daemons import wait_until

@@ -5,14 +5,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from operations import Cast
 from operator_process import OperatorRun
 from stage import Stage
 from tenant import guaranteed
 
-from numapin_api.cpuset import CpuSet
+from numapin_campaigns.laws.assignment import overlaps
 from numapin_client.client import Source
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import EVENTS, NODE_ASSIGNMENTS, PODS, Json, Key
@@ -214,19 +213,3 @@ def _cpus(assignment: Json) -> dict[str, str]:
     """The CPUs of each pod with one container."""
     containers = (assignment.get("spec") or {}).get("containers") or ()
     return {one["podUID"]: one["cpus"] for one in containers}
-
-
-def overlaps(spec: Json) -> list[str]:
-    """Which exclusive sets of a spec share CPUs with each other or with the shared pool."""
-    owned = [
-        (f"{one['pod']}/{one['container']}", CpuSet.parse(one["cpus"]))
-        for one in spec.get("containers") or ()
-        if one.get("exclusive")
-    ]
-    shared = CpuSet.parse((spec.get("pools") or {}).get("shared", ""))
-    everyone = [*owned, ("shared", shared)]
-    return [
-        f"{first} and {second} both have {one & other}"
-        for (first, one), (second, other) in combinations(everyone, 2)
-        if one & other
-    ]

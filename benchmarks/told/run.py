@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from numapin_campaigns.workload.back_and_forth import BackAndForth
+from numapin_campaigns.workload.notice import Followed, annotating
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.moves_in_vm import BackAndForth
-from numapin_lab.measurement.notice import Followed, annotating
 from numapin_lab.vm.running_lab import RunningVmLab
 
 SHOW_EVERY = 10

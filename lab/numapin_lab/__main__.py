@@ -11,9 +11,6 @@ from typing import Any
 
 import yaml
 
-from numapin_lab import demo
-from numapin_lab.chaos import command as chaos
-from numapin_lab.chaos.moves import command as moves
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import COMPONENTS
 from numapin_lab.errors import LabError
@@ -29,7 +26,7 @@ _DESCRIPTION = "A real one-node Kubernetes on this machine. docs/lab.md describe
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = build_parser().parse_args(arguments)
-    # SIGTERM is treated like Ctrl-C: the demo takes its lab down.
+    # SIGTERM is treated like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = LabFolder(Path(options.dir).absolute())
     try:
@@ -53,18 +50,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("down", help="end every part; only the logs stay")
     commands.add_parser("status", help="show what runs, and where the logs are")
-    shown = commands.add_parser("demo", help="apply the examples and check what the kernel does")
-    shown.add_argument("--keep", action="store_true", help="leave the lab running at the end")
-    shown.add_argument(
-        "--from-source",
-        action="store_true",
-        help="run operator and enforcer as processes of this checkout, not as pods from images",
-    )
-    disturbed = commands.add_parser(
-        "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
-    )
-    chaos.add_options(disturbed)
-    moves.add_options(disturbed)
     commands.add_parser("components", help="find or build every component, and show where it is")
     _add_program(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
@@ -198,25 +183,6 @@ def _status(folder: LabFolder, _: argparse.Namespace) -> int:
     return 0 if all(part.pid for part in started) else 1
 
 
-def _demo(folder: LabFolder, options: argparse.Namespace) -> int:
-    pods = not options.from_source
-    check(_command("demo", folder), pods=pods)
-    folder = LabFolder(folder.path, pods=pods)
-    demo.run(folder, f"{sys.executable} -m numapin_lab", options.keep)
-    return 0
-
-
-def _chaos(folder: LabFolder, options: argparse.Namespace) -> int:
-    """Exit status 0: no violation and no problem; 1: see the report."""
-    pods = not options.from_source and not options.moves
-    check(_command("chaos", folder), pods=pods)
-    if options.moves:
-        folder = LabFolder(folder.path, vm=True)
-        return 0 if moves.run(folder, moves.planned(options), options.keep) else 1
-    folder = LabFolder(folder.path, pods=pods)
-    return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
-
-
 def _components(_: LabFolder, __: argparse.Namespace) -> int:
     for name, found in provide([*COMPONENTS]).items():
         print(f"{name:<24} {found.origin:<18} {found.path}")
@@ -231,8 +197,6 @@ COMMANDS = {
     "up": _up,
     "down": _down,
     "status": _status,
-    "demo": _demo,
-    "chaos": _chaos,
     "vm": _vm,
     "guest": _guest,
     "components": _components,

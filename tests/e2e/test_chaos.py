@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.chaos.command import write
-from numapin_lab.chaos.plan import make_plan
-from numapin_lab.chaos.report import Report, summary
-from numapin_lab.chaos.run import parts_of, run
+from numapin_campaigns.chaos.command import write
+from numapin_campaigns.chaos.plan import make_plan
+from numapin_campaigns.chaos.report import Report, summary
+from numapin_campaigns.chaos.run import parts_of, run
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
 from support.real.io_threads import why_without
@@ -41,7 +41,7 @@ def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     """Nothing is shared, nothing is lost, and nothing grows."""
     plan = make_plan(secrets.randbelow(1_000_000), PODS)
     with capsys.disabled():
-        say(f"\nchaos: python -m numapin_lab chaos --seed {plan.seed} --pods {PODS}")
+        say(f"\nchaos: python -m numapin_campaigns chaos --seed {plan.seed} --pods {PODS}")
         before = series(lab)
         report = run(lab, plan, tmp_path, say, REST_SECONDS)
         after = series(lab)

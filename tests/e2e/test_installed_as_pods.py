@@ -16,6 +16,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
+from numapin_campaigns.recording.recording import recording
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.api import AnswerError
@@ -25,7 +26,6 @@ from numapin_lab.installed.running import InstalledLab
 from numapin_lab.installed.uninstall import DELETED, left_in_cluster, left_on_node, uninstall
 from numapin_lab.leftovers import Traces, host_paths
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.recording import recording
 from numapin_lab.processes.daemons import kill
 from numapin_lab.running_lab import pod, policy
 from support.real.installing.helm import CHART, Helm

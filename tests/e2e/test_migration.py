@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.recording.recording import Recording, recording, seconds_shared
 from numapin_cli.main import main
 from numapin_lab.installed.manifests import wait_rolled_out
 from numapin_lab.installed.running import InstalledLab, running
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.recording import Recording, recording, seconds_shared
 from numapin_lab.node.kubelet import Kubelet
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy

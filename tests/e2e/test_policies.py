@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.measurement.recording import Recording, recording
+from numapin_campaigns.recording.recording import Recording, recording
 from numapin_lab.running_lab import NODE_ASSIGNMENTS, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")

@@ -6,8 +6,8 @@ The node has two CPUs, one of them reserved: one container can have a CPU of its
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.steps.resize import granted, resize
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod
-from numapin_lab.steps.resize import granted, resize
 from support.real.changing.cpu_limits import NO_QUOTA, cpu_files, quotas
 from support.real.changing.resizes import OWN, SHARED, never_shared, pin_owner
 

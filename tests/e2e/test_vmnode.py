@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from numapin_api.nodeassignment import NodeAssignment
+from numapin_campaigns.laws.virtual_node import problems
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
-from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import RunningVmLab, Task
 from support.real.telemetry.guest_tasks import Rates, busy, confined, rates_in
 

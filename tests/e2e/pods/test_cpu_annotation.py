@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.measurement.notice import CPUS_FOLDER, annotating, with_cpus_file
+from numapin_campaigns.workload.notice import CPUS_FOLDER, annotating, with_cpus_file
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod
 

@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.steps.passing import pass_through
+from numapin_campaigns.steps.resize import parts_of_resize, resize, steps_of_resize
 from numapin_lab.running_lab import RunningLab, eventually
-from numapin_lab.steps.passing import pass_through
-from numapin_lab.steps.resize import parts_of_resize, resize, steps_of_resize
 from support.real.changing.resizes import OWN, never_shared, pin_owner
 from support.real.changing.victims import victims
 

@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
+from numapin_campaigns.laws.virtual_node import problems
+from numapin_campaigns.steps.move import parts_of_move, steps_of_move
+from numapin_campaigns.steps.passing import pass_through
+from numapin_campaigns.workload.back_and_forth import NAME, BackAndForth
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.moves_in_vm import NAME, BackAndForth
-from numapin_lab.steps.move import parts_of_move, steps_of_move
-from numapin_lab.steps.passing import pass_through
-from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.changing.victims import STEPS, victims
 

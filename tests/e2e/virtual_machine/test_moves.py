@@ -15,10 +15,10 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
+from numapin_campaigns.laws.virtual_node import problems
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
-from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.running_lab import RunningVmLab
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from numapin_api import names
+from numapin_campaigns.workload.notice import annotating
 from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.notice import annotating
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod

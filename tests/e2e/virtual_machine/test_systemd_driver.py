@@ -18,12 +18,12 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
+from numapin_campaigns.laws.virtual_node import problems
 from numapin_lab.cluster import VmCluster
 from numapin_lab.installed.uninstall import left_in_cluster, uninstall
 from numapin_lab.installed.vm_cluster import InstalledVmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
-from numapin_lab.vm.invariants import problems
 from numapin_lab.vm.node import GuestEnforcer, guest_standby
 from numapin_lab.vm.running_lab import KernelState, RunningVmLab, Task, container_of
 

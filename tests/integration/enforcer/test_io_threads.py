@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.tenants.io_threads import IoThreads
+from numapin_campaigns.tenants.io_threads import IoThreads
 from support.real.cgroups import online_cpus
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.io_threads import why_without

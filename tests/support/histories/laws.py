@@ -1,11 +1,10 @@
-"""What must hold after every single write, stated apart from the planner (`plan/` is not used).
+"""What must hold after every single write (`numapin_campaigns.laws.writes`), and what counts.
 
-I1: a CPU that was reported exclusive to a container, and that it still has, is given to no other
-cgroup by a write of ours, as long as the spec has the container exclusive. If others have put
+I1: what counts is a CPU that was reported exclusive to a container, as long as the spec has the
+container exclusive. If others have put
 themselves on that CPU and the spec takes it from the container, only other exclusive containers
 count: a moving one is never parked there. If others have taken the container off that CPU before
-the pass, and the spec takes it from the container as well, it does not count. I2: no write is
-empty or names an offline CPU or a NUMA node without memory. I3: on v2 what is written is effective.
+the pass, and the spec takes it from the container as well, it does not count. I3: on v2 only.
 I4: a restart writes nothing once all is in force. I5: what is reported exclusive is so by the
 kernel. The standby grants no container an exclusive CPU, and moves none that is on its own.
 
@@ -15,10 +14,12 @@ have made them safe yet.
 
 from collections.abc import Collection, Mapping
 
-from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.tree import Tree, Version, contains, related
+from numapin_campaigns.laws.cgroup_tree import alone, shared
+from numapin_campaigns.laws.writes import BrokenLawError, Writes
+from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Write
 from support.histories.actions import container_of
 from support.histories.kernel import Kernel
@@ -27,37 +28,26 @@ Key = tuple[str, str]
 """Pod and name of a container."""
 
 
-class BrokenLawError(AssertionError):
-    """A law does not hold; `law` is its name."""
-
-    def __init__(self, law: str, what: str) -> None:
-        super().__init__(f"{law}: {what}")
-        self.law = law
-
-
-class Laws:
-    """Judges writes to one kernel by what was reported and by the spec."""
+class Laws(Writes):
+    """Judges writes to one kernel by what was reported (`held`) and by the spec."""
 
     def __init__(self, kernel: Kernel, topology: Topology) -> None:
-        self._kernel, self._topology = kernel, topology
-        self._spec: NodeAssignmentSpec | None = None
+        super().__init__(kernel, topology)
+        self._kernel: Kernel = kernel
         self._owned: dict[Key, CpuSet] = {}
         self._keys: dict[str, Key] = {}
         self._named: frozenset[str] = frozenset()
-        self._told: dict[str, CpuSet] = {}
         self._unseen: set[str] = set()
         self._unannounced: set[str] = set()
         self._intruded: set[tuple[str, int]] = set()
         """Reported cgroups, and CPUs of theirs that others had when the pass began."""
         self._is_disturbed = self._is_standby = False
-        self._shared: set[tuple[str, str, int]] = set()
         self._had: dict[str, CpuSet] = {}
         self.expect_no_write = False
         """Set when all is in force and nothing may be written (I4)."""
 
     def accept(self, spec: NodeAssignmentSpec) -> None:
         """From now on the enforcer works towards `spec`."""
-        self._spec = spec
         self._owned = {
             (one.pod_uid, one.container): one.cpus for one in spec.containers if one.exclusive
         }
@@ -100,14 +90,11 @@ class Laws:
         self._is_disturbed = self._kernel.is_restricted or (keep_unseen and self._is_disturbed)
         tree = self._kernel.read()
         if not keep_unseen:
-            self._told = {
-                path: cpus & self._has_or_regains(path, tree) for path, cpus in self._told.items()
+            self.held = {
+                path: cpus & self._has_or_regains(path, tree) for path, cpus in self.held.items()
             }
         self._intruded = {
-            (path, cpu)
-            for path, cpus in self._told.items()
-            for other in tree.cgroups.values()
-            for cpu in (other.effective_cpus & cpus if not related(path, other.path) else ())
+            (one.owner, cpu) for one in shared(self.held, _has(tree)) for cpu in one.cpus
         }
 
     def _has_or_regains(self, path: str, tree: Tree) -> CpuSet:
@@ -117,17 +104,14 @@ class Laws:
 
     def hold(self, cgroups: Mapping[str, str]) -> None:
         """Count as reported what each exclusive container of the spec has alone."""
-        tree = self._kernel.read()
+        has = _has(self._kernel.read())
         for short, path in cgroups.items():
             if container_of(short) in self._owned and short.count("/") == 1:
-                alone = tree.cgroups[path].effective_cpus
-                for other, one in tree.cgroups.items():
-                    alone -= one.effective_cpus if not related(path, other) else CpuSet()
-                self._told[path] = alone
+                self.held[path] = alone(path, has)
 
     def tell(self, told: Mapping[str, CpuSet]) -> None:
         """The status reports these cgroups exclusive on these CPUs."""
-        self._told = dict(told)
+        self.held = dict(told)
         tree = self._kernel.read()
         for path, cpus in told.items():
             if path not in tree.cgroups:
@@ -135,41 +119,24 @@ class Laws:
             has = tree.cgroups[path].effective_cpus
             if has != cpus and not self._is_unseen(path):
                 raise BrokenLawError("I5", f"{path} is reported exclusive on {cpus} and has {has}")
-        if shared := self._sharing(tree):
-            raise BrokenLawError("I5", f"reported exclusive and shared: {sorted(shared)[:3]}")
+        if found := self.sharing(tree):
+            raise BrokenLawError("I5", f"reported exclusive and shared: {sorted(found)[:3]}")
 
     def before(self, write: Write) -> None:
         """Judge what is to be written, and note what is shared already."""
         if self.expect_no_write:
             raise BrokenLawError("I4", f"written after a restart: {write}")
-        value, topology = write.value, self._topology
-        if isinstance(value, CpuSet) and not (value and value <= topology.online):
-            raise BrokenLawError("I2", str(write))
-        if isinstance(value, MemSet) and not (value and value <= topology.mems):
-            raise BrokenLawError("I2", str(write))
-        tree = self._kernel.read()
-        self._shared = self._sharing(tree)
-        self._had = {path: one.effective_cpus for path, one in tree.cgroups.items()}
+        super().before(write)
+        self._had = _has(self._kernel.read())
 
     def after(self, write: Write) -> None:
-        """Judge the tree after one write. A container that has left a CPU does not keep it."""
+        """Judge the tree after one write."""
+        super().after(write)
         tree = self._kernel.read()
-        if new := self._sharing(tree) - self._shared:
-            raise BrokenLawError("I1", f"{write} made shared: {sorted(new)[:3]}; {self._told}")
-        self._told = {
-            path: cpus & tree.cgroups[path].effective_cpus
-            for path, cpus in self._told.items()
-            if path in tree.cgroups
-        }
         if self._is_standby:
             self._check_standby(tree, write)
-        if self._is_disturbed or self._kernel.version is Version.V1:
-            return
-        found = tree.cgroups[write.path]
-        if isinstance(write.value, CpuSet) and found.effective_cpus != write.value:
-            raise BrokenLawError("I3", f"{write} has the effect {found.effective_cpus}")
-        if isinstance(write.value, MemSet) and found.effective_mems != write.value:
-            raise BrokenLawError("I3", f"{write} has the effect {found.effective_mems}")
+        if not self._is_disturbed and self._kernel.version is Version.V2:
+            self.check_effect(write, tree)
 
     def check_end(self, cgroups: Mapping[str, str]) -> None:
         """Every owner has its CPUs, and no cgroup that is not related to it has any of them."""
@@ -178,42 +145,29 @@ class Laws:
         for short, path in cgroups.items():
             if container_of(short) in self._owned and short.count("/") == 1:
                 owners.setdefault(container_of(short), []).append(path)
+        has = _has(tree)
         for key, paths in owners.items():
             for path in paths:
-                if tree.cgroups[path].effective_cpus != self._owned[key]:
-                    has = tree.cgroups[path].effective_cpus
-                    raise BrokenLawError("end", f"{path} has {has} instead of {self._owned[key]}")
-            for path, one in tree.cgroups.items():
-                both = one.effective_cpus & self._owned[key]
-                if both and not any(related(path, owner) for owner in paths):
-                    raise BrokenLawError("end", f"{path} has {both} of {key}")
+                if has[path] != self._owned[key]:
+                    raise BrokenLawError(
+                        "end", f"{path} has {has[path]} instead of {self._owned[key]}"
+                    )
+            for one in shared(dict.fromkeys(paths, self._owned[key]), has):
+                if one.other not in paths:
+                    raise BrokenLawError("end", f"{one.other} has {one.cpus} of {key}")
 
-    def _sharing(self, tree: Tree) -> set[tuple[str, str, int]]:
-        """Reported cgroup, other cgroup and CPU, wherever one that is still exclusive is shared."""
-        found: set[tuple[str, str, int]] = set()
-        for path, cpus in self._told.items():
-            key = self._keys.get(path)
-            if path not in tree.cgroups or key not in self._owned:
-                continue
-            held = cpus & tree.cgroups[path].effective_cpus
-            for other, one in tree.cgroups.items():
-                both = one.effective_cpus & held
-                if not both or related(path, other):
-                    continue
-                if self._is_unseen(other) or self._key(other) == key:
-                    continue
-                found.update((path, other, cpu) for cpu in both if self._counts(path, other, cpu))
-        return found
-
-    def _counts(self, path: str, other: str, cpu: int) -> bool:
+    def counts(self, owner: str, other: str, cpu: int) -> bool:
         """Whether a reported cgroup must not share a CPU that it still has."""
-        if cpu in self._owned[self._keys[path]]:
+        key = self._keys.get(owner)
+        if key not in self._owned or self._is_unseen(other) or self._key(other) == key:
+            return False
+        if cpu in self._owned[key]:
             return True
         if self._kernel.is_restricted:  # what is written of other CPUs can have any effect
             return False
-        moves = path in self._named
+        moves = owner in self._named
         is_parked = self._key(other) in self._owned
-        return moves and (is_parked or (path, cpu) not in self._intruded)
+        return moves and (is_parked or (owner, cpu) not in self._intruded)
 
     def _check_standby(self, tree: Tree, write: Write) -> None:
         if self._is_disturbed:
@@ -233,3 +187,8 @@ class Laws:
 
     def _is_unseen(self, path: str) -> bool:
         return any(contains(one, path) for one in self._unseen)
+
+
+def _has(tree: Tree) -> dict[str, CpuSet]:
+    """The effective CPUs of each cgroup."""
+    return {path: one.effective_cpus for path, one in tree.cgroups.items()}

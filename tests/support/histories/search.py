@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.laws.writes import BrokenLawError
 from support.histories.actions import (
     SANDBOX,
     Action,
@@ -27,7 +28,6 @@ from support.histories.actions import (
     StandbyPass,
     container_of,
 )
-from support.histories.laws import BrokenLawError
 from support.histories.node import Node
 from support.histories.specs import placed, resized
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.laws.writes import BrokenLawError
 from support.histories.actions import (
     Action,
     Assign,
@@ -31,7 +32,6 @@ from support.histories.actions import (
     Refuse,
     StandbyPass,
 )
-from support.histories.laws import BrokenLawError
 from support.histories.node import Node
 from support.histories.replay import Replay
 

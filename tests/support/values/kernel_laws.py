@@ -1,16 +1,16 @@
-"""Invariants after every write and at the end, stated independently of the planner.
+"""Invariants after every write (`numapin_campaigns.laws.writes`) and at the end of a pass.
 
 `desire`, `plan` and `apply` are not used here: exclusive CPUs come from the spec, permitted CPUs
-from the kubelet's tree. I1: a container keeps its exclusive CPUs to itself until it has been moved
-off them. I2: no written set is empty, has an offline CPU or a NUMA node without memory. I3: every
-written set is inside the parent's, so that it is effective.
+from the kubelet's tree.
 """
 
 from collections.abc import Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import NodeAssignmentSpec
-from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent, related
+from numapin_campaigns.laws.cgroup_tree import alone
+from numapin_campaigns.laws.writes import Writes
+from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.status.summary import in_force
@@ -18,16 +18,9 @@ from support.fakes.kernel import KernelModel
 from support.values.kernel_worlds import World
 
 
-def alone(tree: Tree, path: str, unseen: frozenset[str] = frozenset()) -> CpuSet:
-    """The CPUs that only a cgroup, its ancestors and its descendants have.
-
-    `unseen` are cgroups created since the tree was read: they start with the sets of the parent.
-    """
-    mine = tree.cgroups[path].effective_cpus
-    for other in tree.cgroups.values():
-        if not related(path, other.path) and other.path not in unseen:
-            mine -= other.effective_cpus
-    return mine
+def has_now(tree: Tree) -> dict[str, CpuSet]:
+    """The effective CPUs of each cgroup."""
+    return {path: one.effective_cpus for path, one in tree.cgroups.items()}
 
 
 def pool_of(world: World, spec: NodeAssignmentSpec) -> CpuSet:
@@ -50,11 +43,8 @@ def exclusive_containers(world: World, spec: NodeAssignmentSpec) -> dict[str, Cp
 
 def held_now(world: World, spec: NodeAssignmentSpec, tree: Tree) -> dict[str, CpuSet]:
     """The CPUs that exclusive containers have to themselves now, for whatever reason."""
-    found = {
-        path: alone(tree, path)
-        for path in exclusive_containers(world, spec)
-        if path in tree.cgroups
-    }
+    has = has_now(tree)
+    found = {path: alone(path, has) for path in exclusive_containers(world, spec) if path in has}
     return {path: cpus for path, cpus in found.items() if cpus}
 
 
@@ -72,7 +62,8 @@ def assert_reached(world: World, spec: NodeAssignmentSpec, tree: Tree) -> None:
         for path, cpus in exclusive_containers(world, spec).items()
         if path in tree.cgroups
     }
-    assert {path: alone(tree, path) for path in exclusive} == exclusive
+    has = has_now(tree)
+    assert {path: alone(path, has) for path in exclusive} == exclusive
     assert_reported(world, spec, tree, exclusive)
 
 
@@ -155,14 +146,22 @@ class _Goal:
         return cpus
 
 
-class Watch:
-    """Asserts I1, I2 and I3 after every single write to a model or a kernel."""
+class Watch(Writes):
+    """Asserts I1, I2 and I3 after every single write to a model or a kernel.
+
+    `unseen` are cgroups created since the tree was read: they start with the sets of the parent.
+    """
 
     def __init__(self, world: World, cgroups: CgroupTree, held: dict[str, CpuSet]) -> None:
-        self._world, self._cgroups, self.held = world, cgroups, held
+        super().__init__(cgroups, world.topology)
+        self._cgroups, self.held = cgroups, held
         self.unseen: set[str] = set()
         if isinstance(cgroups, KernelModel):
             cgroups.before_write, cgroups.after_write = self.before, self.after
+
+    def counts(self, owner: str, other: str, cpu: int) -> bool:
+        del owner, cpu
+        return other not in self.unseen
 
     def read(self) -> Tree:
         return self._cgroups.read()
@@ -176,27 +175,6 @@ class Watch:
         self._cgroups.write(write)
         self.after(write)
 
-    def before(self, write: Write) -> None:
-        """I2: no empty set, no offline CPU, no NUMA node without memory."""
-        topology = self._world.topology
-        if isinstance(write.value, CpuSet):
-            assert write.value, write
-            assert write.value <= topology.online, write
-        if isinstance(write.value, MemSet):
-            assert write.value, write
-            assert write.value <= topology.mems, write
-
     def after(self, write: Write) -> None:
-        """I1: exclusive CPUs stay with their container until it left; I3: the set is effective."""
-        tree = self._cgroups.read()
-        for path, cpus in self.held.items():
-            if path in tree.cgroups:
-                still = cpus & tree.cgroups[path].effective_cpus
-                both = still - alone(tree, path, frozenset(self.unseen))
-                assert not both, f"{path} shares {both} after {write}"
-                self.held[path] = still
-        found = tree.cgroups[write.path]
-        if isinstance(write.value, CpuSet):
-            assert found.effective_cpus == write.value, write
-        if isinstance(write.value, MemSet):
-            assert found.effective_mems == write.value, write
+        super().after(write)
+        self.check_effect(write, self.read())

@@ -8,6 +8,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
+from numapin_campaigns.tenants.io_threads import IoThreads
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Version
@@ -19,7 +20,6 @@ from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
-from numapin_lab.tenants.io_threads import IoThreads
 from support.real.cgroups import RealCgroups, memory_nodes, online_cpus
 from support.real.io_threads import why_without
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from itertools import permutations
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.measurement.recording import Recording, recording
-from numapin_lab.measurement.sharing import seconds_shared_each_time
+from numapin_campaigns.recording.recording import Recording, recording
+from numapin_campaigns.recording.sharing import seconds_shared_each_time
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from numapin_lab.measurement.notice import CPUS_FOLDER, with_cpus_file, with_volume
+from numapin_campaigns.workload.notice import CPUS_FOLDER, with_cpus_file, with_volume
 from numapin_lab.running_lab import pod
 
 SOURCE = Path(__file__).parents[4] / "examples" / "poll_mode.c"

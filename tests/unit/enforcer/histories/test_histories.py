@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from numapin_campaigns.laws.writes import BrokenLawError
 from support.histories.actions import (
     Action,
     Assign,
@@ -25,7 +26,6 @@ from support.histories.actions import (
     Restrict,
     StandbyPass,
 )
-from support.histories.laws import BrokenLawError
 from support.histories.search import (
     EVERYTHING,
     FAILURES,

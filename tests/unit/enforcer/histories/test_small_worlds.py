@@ -11,9 +11,9 @@ from itertools import islice, permutations, product
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.laws.writes import BrokenLawError
 from numapin_enforcer.cgroups.write import Write
 from support.histories.actions import Assign, History, Make, Name, Overwrite, Own, Pass
-from support.histories.laws import BrokenLawError
 from support.histories.node import Node
 from support.histories.replay import Replay
 from support.histories.search import broken_law

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
+from numapin_campaigns.laws.cgroup_tree import alone
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes import plan
 from support.values.kernel_laws import (
     Watch,
-    alone,
     assert_mems_stayed,
     assert_reached,
+    has_now,
     held_now,
 )
 from support.values.kernel_passes import (
@@ -185,7 +186,7 @@ def test_exclusive_cpus_that_return_from_offline_stay_exclusive(
     held = held_now(without, spec, tree)
     model.set_online(world.topology.online)
     for path, cpus in held.items():
-        assert cpus <= alone(model.read(), path), path
+        assert cpus <= alone(path, has_now(model.read())), path
     Watch(world, model, held)
     assert enforce(world, model, spec).complete
     assert_reached(world, spec, model.read())

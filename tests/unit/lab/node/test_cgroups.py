@@ -10,7 +10,7 @@ from numapin_lab.errors import LabError
 from numapin_lab.node.cgroups import below, named
 
 ROOT = Path(__file__).parents[4]
-OF_RUNNING_NODES = ("lab", "benchmarks", "tests/e2e")
+OF_RUNNING_NODES = ("lab", "campaigns", "benchmarks", "tests/e2e")
 RACES = re.compile(r"""\.rglob\(|\.glob\(f?["'][^"']*\*\*""")
 OF_FILES = {"lab/numapin_lab/images/build.py", "lab/numapin_lab/vm/node_files.py"}
 

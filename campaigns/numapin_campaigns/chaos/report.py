@@ -1,0 +1,282 @@
+"""The report of a chaos run: its figures, and what is wrong."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from numapin_campaigns.chaos.figures import down_seconds, line, spread
+from numapin_campaigns.chaos.plan import ChaosPlan
+from numapin_campaigns.observation.assignment_versions import ContainerKey
+from numapin_campaigns.observation.cluster_state import Memory
+from numapin_campaigns.observation.samples import (
+    Anomaly,
+    AnomalyKind,
+    Downtime,
+    Overwrite,
+    Samples,
+)
+from numapin_campaigns.observation.threads import LOOK_SECONDS
+from numapin_campaigns.observation.verdict import Verdict
+
+SHOWN: Final = 20
+ROW_SECONDS: Final = 0.1
+"""Anomalies that are farther apart count as two rows: at times the sampler itself must wait."""
+
+THREAD_ROW_SECONDS: Final = 3 * LOOK_SECONDS
+"""The same for threads, which are looked at less often."""
+
+KUBELET: Final = """For comparison, the static policy of kubelet 1.36: an exclusive CPU stays shared
+for 2.2 / 6.2 / 9.6 s; two containers share one exclusive CPU for 1.7 s after a forced deletion
+(3 of 3); overwritten sets are neither reverted in 45 s nor reported."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is known of a run.
+
+    Attributes:
+        plan: what was planned.
+        samples: what the sampler recorded.
+        verdict: its anomalies, divided.
+        overwrites: the cpusets that the run overwrote.
+        downtimes: which part was down, and when.
+        kills: how often each part was killed.
+        ends: how many pods ended in which way.
+        memory: of operator and enforcer, each second.
+        drift_count: the external changes that the NodeAssignment counted during the run.
+        files: of the enforcer before and after: open files and inotify watches.
+        fenced: how many cpusets the standby wrote while the enforcer was dead.
+        problems: goals that were not reached and errors that were logged.
+        warnings: the warnings of numapin, and how often each was logged.
+        seconds: from the first pod to the end state.
+        injected: how often the disk failed, what tenants created, wrote and ran.
+        realtime: whether the enforcer had real-time priority.
+        resizes: what the API server answered to resizes.
+        noticed_seconds: for each time that the enforcer was stopped, after which time the standby
+            noticed; None if it did not.
+    """
+
+    plan: ChaosPlan
+    samples: Samples
+    verdict: Verdict
+    overwrites: Sequence[Overwrite]
+    downtimes: Sequence[Downtime]
+    kills: Mapping[str, int]
+    ends: Mapping[str, int]
+    memory: Mapping[str, Sequence[Memory]]
+    drift_count: int
+    files: tuple[tuple[int, int], tuple[int, int]]
+    problems: Sequence[str]
+    fenced: int = 0
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    injected: Mapping[str, int] = field(default_factory=dict)
+    realtime: bool = True
+    noticed_seconds: Sequence[float | None] = ()
+    resizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def pods_run(self) -> int:
+        """Pods of which a container had a task in the kernel."""
+        return len({one.pod_uid for one in self.samples.seen if one.container})
+
+    @property
+    def pods_ended(self) -> int:
+        """Pods that ran and of which no container is left."""
+        left = {one.pod_uid for one in self.samples.seen if one.container and one.gone_at is None}
+        return self.pods_run - len(left)
+
+    @property
+    def exclusive_reported(self) -> int:
+        """Containers that were reported exclusive at some time."""
+        return len(
+            {key for version in self.samples.versions for key, _ in version.reported_exclusive}
+        )
+
+    @property
+    def exclusive_again(self) -> int:
+        """How often a container was given CPUs of its own again after it had had none."""
+        had: set[ContainerKey] = set()
+        count, before = 0, frozenset[ContainerKey]()
+        for version in self.samples.versions:
+            now = version.spec_containers()
+            count += len((now - before) & had)
+            had |= now
+            before = now
+        return count
+
+    @property
+    def unreverted(self) -> list[Overwrite]:
+        """Overwritten cpusets that were not reverted."""
+        return [one for one in self.overwrites if one.outcome == "Remained"]
+
+    @property
+    def reverts(self) -> list[float]:
+        """Seconds until each write was reverted, if the enforcer ran all that time; sorted."""
+        return sorted(
+            one.seconds for one in self.overwrites if one.outcome == "Reverted" and one.enforcer_up
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures; violations whole, up to a limit."""
+        return {
+            "seed": self.plan.seed,
+            "pods": self.plan.pods,
+            "seconds": round(self.seconds, 1),
+            "podsRun": self.pods_run,
+            "podsEnded": self.pods_ended,
+            "containersRun": sum(bool(one.container) for one in self.samples.seen),
+            "exclusiveReported": self.exclusive_reported,
+            "ends": dict(self.ends),
+            "resizes": dict(self.resizes),
+            "exclusiveAgain": self.exclusive_again,
+            "kills": dict(self.kills),
+            **self.samples.to_json(),
+            "violations": grouped(self.verdict.violations),
+            "excused": self._excused(),
+            "realTimePriority": self.realtime,
+            **self._reverts(),
+            "newCgroupsOnExclusiveCPUs": self._unfenced(),
+            "fencedByTheStandby": self.fenced,
+            "injected": dict(self.injected),
+            "stopNoticedSeconds": [one and round(one, 1) for one in self.noticed_seconds],
+            "enforcerMiB": _memory(self.memory["enforcer"]),
+            "operatorMiB": _memory(self.memory["operator"]),
+            "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
+            "downSeconds": down_seconds(self.downtimes),
+            "downtimes": [asdict(one) for one in self.downtimes],
+            "warnings": dict(self.warnings),
+            "problems": list(self.problems),
+        }
+
+    def _reverts(self) -> dict[str, Any]:
+        return {
+            "overwrites": dict(Counter(f"{one.fault}: {one.outcome}" for one in self.overwrites)),
+            "revertMilliseconds": spread([one * 1000 for one in self.reverts]),
+            "revertsWhileTheEnforcerWasAway": sum(
+                one.outcome == "Reverted" and not one.enforcer_up for one in self.overwrites
+            ),
+            "driftCount": self.drift_count,
+        }
+
+    def _unfenced(self) -> dict[str, Any]:
+        """Milliseconds in which new cgroups had exclusive CPUs of others, with or without a task.
+
+        Those that a single sample saw so are counted with the time until the next one.
+        """
+        down = [one for one in self.downtimes if one.part == "enforcer"]
+        times: dict[str, list[float]] = {"enforcer runs": [], "enforcer away": []}
+        for one in self.samples.unfenced:
+            away = any(
+                each.killed_at <= one.fenced_at and one.seen_at <= each.ready_at for each in down
+            )
+            milliseconds = (one.fenced_at - one.seen_at) * 1000
+            times["enforcer away" if away else "enforcer runs"].append(milliseconds)
+        return {when: spread(sorted(found)) for when, found in times.items()}
+
+    def _excused(self) -> dict[str, Any]:
+        by_kind: dict[str, list[Anomaly]] = {}
+        for excuse, anomaly in self.verdict.excused:
+            by_kind.setdefault(f"{excuse}: {anomaly.kind}", []).append(anomaly)
+        return {
+            kind: {
+                "anomalies": len(anomalies),
+                "cgroups": len({anomaly.path for anomaly in anomalies}),
+                "longestSeconds": _longest(anomalies),
+            }
+            for kind, anomalies in sorted(by_kind.items())
+        }
+
+
+def grouped(anomalies: Sequence[Anomaly]) -> list[dict[str, Any]]:
+    """Anomalies of one kind, container and cgroup as one entry, with its first and last time."""
+    groups: dict[tuple[object, ...], list[Anomaly]] = {}
+    for one in anomalies:
+        groups.setdefault((one.kind, one.container, one.path, one.found), []).append(one)
+    return [
+        {
+            "kind": found[0].kind.value,
+            "container": "/".join(found[0].container),
+            "cgroup": found[0].path,
+            "found": bin(found[0].found),
+            "other": found[0].other,
+            "seenAt": round(found[0].seen_at, 4),
+            "first": round(found[0].at, 4),
+            "last": round(found[-1].at, 4),
+            "anomalies": len(found),
+        }
+        for found in list(groups.values())[:SHOWN]
+    ]
+
+
+def summary(report: Report) -> str:
+    """The report as text."""
+    figures = report.to_json()
+    shown = [
+        f"seed {figures['seed']}: {figures['podsRun']} pods ran, {figures['podsEnded']} ended "
+        f"in {figures['seconds']} s; reported exclusive: {figures['exclusiveReported']} containers",
+        f"ends: {line(figures['ends'])}",
+        f"killed: {line(figures['kills'])}",
+        f"resizes: {line(figures['resizes'])}; exclusive again: {figures['exclusiveAgain']}",
+        f"samples: {figures['samples']}, with an exclusive container "
+        f"{figures['samplesWithExclusive']}; gap p99 "
+        f"{figures['gapP99Seconds'] * 1000:.1f} ms, longest "
+        f"{figures['longestGapSeconds'] * 1000:.0f} ms",
+        f"violations: {len(report.verdict.violations)}",
+        *(f"  {line(one)}" for one in figures["violations"]),
+        *(["the kernel refused the enforcer real-time priority"] * (not report.realtime)),
+        *(f"excused: {kind}: {line(one)}" for kind, one in figures["excused"].items()),
+        f"overwritten: {line(figures['overwrites'])}",
+        f"external changes counted: {figures['driftCount']}",
+        *(
+            f"new cgroups on exclusive CPUs, {when} (ms): {line(one)}"
+            for when, one in figures["newCgroupsOnExclusiveCPUs"].items()
+        ),
+        f"written by the standby: {figures['fencedByTheStandby']}",
+        f"injected: {line(figures['injected'])}",
+        f"stopped enforcer noticed after (s): {figures['stopNoticedSeconds']}",
+        f"reverted after (ms): {line(figures['revertMilliseconds'])}",
+        f"enforcer MiB: {line(figures['enforcerMiB'])}",
+        f"operator MiB: {line(figures['operatorMiB'])}",
+        f"enforcer files and watches: {line(figures['enforcerFilesAndWatches'])}",
+        f"down (s): {line(figures['downSeconds'])}",
+        *(f"warned {count} times: {text}" for text, count in report.warnings.items()),
+        *(f"PROBLEM: {problem}" for problem in report.problems),
+        KUBELET,
+    ]
+    return "\n".join(shown)
+
+
+def _longest(anomalies: Sequence[Anomaly]) -> float:
+    """Seconds of the longest row of anomalies of one kind in one cgroup."""
+    times: dict[str, list[float]] = {}
+    for one in anomalies:
+        times.setdefault(one.path, []).append(one.at)
+    threads = any(one.kind is AnomalyKind.THREAD for one in anomalies)
+    gap = THREAD_ROW_SECONDS if threads else ROW_SECONDS
+    longest = 0.0
+    for found in times.values():
+        start = found[0]
+        for now, later in pairwise((*found, float("inf"))):
+            longest = max(longest, now - start)
+            start = later if later - now > gap else start
+    return round(longest, 3)
+
+
+def _memory(readings: Sequence[Memory]) -> dict[str, Any]:
+    """The first and the last reading, the greatest of all, and the greatest of each minute."""
+    if not readings:
+        return {}
+    minutes: dict[int, float] = {}
+    for one in readings:
+        minute = int((one.at - readings[0].at) // 60)
+        minutes[minute] = max(minutes.get(minute, 0.0), one.mib)
+    return {
+        "first": round(readings[0].mib, 1),
+        "last": round(readings[-1].mib, 1),
+        "greatest": round(max(one.mib for one in readings), 1),
+        "processes": len({one.pid for one in readings}),
+        "eachMinute": [round(mib, 1) for mib in minutes.values()],
+    }

@@ -1,0 +1,1 @@
+"""The laws of numapin, each stated once for each kind of evidence."""

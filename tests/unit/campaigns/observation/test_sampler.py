@@ -1,0 +1,53 @@
+"""What the sampler makes of sets that it reads."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from numapin_campaigns.observation.assignment_versions import AssignmentVersion
+from numapin_campaigns.observation.cgroup_tree import Leaf
+from numapin_campaigns.observation.sampler import Reported, Sampler
+
+OWNER = ("a", "main")
+MASK = 0b10
+
+
+class Tree:
+    """Leaves with sets; each runs a task but those in `idle`."""
+
+    def __init__(self) -> None:
+        self.leaves = {"poda/x": Leaf("poda/x", 0.0, "a", 0, "main")}
+        self.sets = {"poda/x": MASK}
+        self.idle: set[str] = set()
+
+    def refresh(self, now: float, *, everything: bool) -> None:
+        for path in self.sets.keys() - self.leaves.keys():
+            self.leaves[path] = Leaf(path, now, path[3], 0, "main")
+
+    def runs(self, leaf: Leaf) -> bool:
+        return leaf.path not in self.idle
+
+    def cpus(self, leaf: Leaf) -> int:
+        return self.sets[leaf.path]
+
+    def container(self, leaf: Leaf) -> str | None:
+        return leaf.container
+
+    def has_started(self, leaf: Leaf) -> bool:
+        return self.runs(leaf)
+
+
+def test_new_cgroups_are_timed_until_they_have_left_exclusive_cpus() -> None:
+    tree, claim = Tree(), ((OWNER, MASK),)
+    version = AssignmentVersion(0.0, 1, claim, claim, 1, 4)
+    sampler = Sampler(cast("Any", tree), cast("Reported", SimpleNamespace(current=version)))
+    sampler._reported.versions = []
+    sampler.sample(1.0)
+    tree.sets |= {"podb/y": 0b11, "podc/y": 0b01, "podd/y": 0, "poda/x/nested": MASK}
+    tree.idle |= {"podb/y", "podd/y"}
+    sampler.sample(2.0)
+    assert sampler.samples().unfenced == ()
+    tree.sets |= {"podb/y": 0b01, "podd/y": 0b01, "podc/y": 0b11}
+    sampler.sample(3.0)
+    (one,) = sampler.samples().unfenced
+    assert (one.path, one.seen_at) == ("podb/y", 2.0)
+    assert [each.path for each in sampler.samples().anomalies] == ["podc/y"]
