@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test demo lab chaos bench scale hostile histories exhaustive moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system test before-release times demo lab chaos bench scale hostile histories exhaustive moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,9 +50,19 @@ proto: setup  ## generate the CRI messages from enforcer/numapin_enforcer/runtim
 system:
 	@lab/system-packages
 
-test: setup system  ## set up and run the tests, but for those of steps, systemd, skew and newer-kernel
-	$(BIN)/python -m numapin_lab components
-	lab/run-tests $(BIN)/pytest --durations=30 --durations-min=5
+test: setup system  ## set up and run the tests, but for those that before-release runs as well
+	PYTHONPATH=tests $(BIN)/python -m support.suite.streams --durations=30 --durations-min=5
+
+before-release: setup system  ## run the tests that make test leaves out, and three chaos runs (three hours)
+	NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest tests/e2e/test_chaos.py tests/integration/contract/test_release.py
+	$(MAKE) steps
+	$(MAKE) systemd
+	$(MAKE) skew
+	$(MAKE) newer-kernel
+	for run in 1 2 3; do $(MAKE) chaos || exit; done
+
+times: setup  ## write the times of the last `make test` into CONTRIBUTING.md
+	PYTHONPATH=tests $(BIN)/python -m support.suite.page
 
 demo: setup system  ## run the examples with numapin as pods on a real one-node Kubernetes (KEEP=1 leaves it up)
 	$(BIN)/python -m numapin_campaigns demo --dir .lab-demo $(if $(KEEP),--keep)

@@ -8,51 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from numapin_lab.components.build import provide, say
-from numapin_lab.components.catalog import (
-    CLUSTER,
-    COLLECTOR,
-    CONTROL_PLANE,
-    DRA_DRIVER,
-    HELM,
-    KREW,
-    KUBE_ROUTER,
-    KUBE_SCORE,
-    RUNTIME,
-)
+from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import CONTROL_PLANE
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
-from numapin_lab.images.build import provide_images
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes.ports import choose
-from numapin_lab.vm.kernel import provide_kernel
 from numapin_lab.vm.machine import QEMU, QEMU_REMEDY, VirtualMachine
-from numapin_lab.vm.snapshot import provide_snapshot
 from support.real.audit import audit_flags
 from support.real.containerd import private_runtime
+from support.suite.areas import Areas
+from support.suite.components import Components, has_systemd
+from support.suite.left_out import LeftOut
 
 # Where the control plane is that runs outside the virtual machine: folder and port.
 OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"
-
-# The cgroup driver of nodes in virtual machines: `systemd`, else `cgroupfs`.
-DRIVER = "NUMAPIN_TEST_DRIVER"
-
-# What each fixture needs; provided right after collection, so that a first build of some minutes
-# is seen and counts against no test's time limit.
-COMPONENTS = {
-    "control_plane": CONTROL_PLANE,
-    "containerd": RUNTIME,
-    "helm": (HELM.name,),
-    "receiver": (COLLECTOR.name,),
-    "dra_driver": (DRA_DRIVER.name,),
-    "kube_score": (KUBE_SCORE.name,),
-    "krew": (KREW.name,),
-    "kube_router": (KUBE_ROUTER.name,),
-    "cluster": CLUSTER,
-    "installed_as_pods": CLUSTER,
-    "static_lab": CLUSTER,
-    "vm_lab": CLUSTER,
-}
 
 VIRTUAL_MACHINES = {"vm", "vm_lab"}
 
@@ -79,7 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.pluginmanager.register(FailuresAtOnce(config))
+    for plugin in (FailuresAtOnce(config), LeftOut(), Components(config), Areas()):
+        config.pluginmanager.register(plugin)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -87,35 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if VIRTUAL_MACHINES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.vm)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Find or build the components that the chosen tests ask for."""
-    if session.config.option.collectonly:
-        return
-    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    names = [name for fixture in COMPONENTS if fixture in wanted for name in COMPONENTS[fixture]]
-    capture = session.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        programs = provide(list(dict.fromkeys(names)), progress=say)
-        if "installed_as_pods" in wanted or any(map(_has_pods, session.items)):
-            provide_images(progress=say)
-        if wanted & VIRTUAL_MACHINES and shutil.which(QEMU) is not None:
-            provide_kernel(progress=say)
-        if "vm_lab" in wanted and shutil.which(QEMU) is not None:
-            paths = {name: found.path for name, found in programs.items()}
-            provide_snapshot(paths, progress=say, systemd=_has_systemd())
-
-
-def _has_systemd() -> bool:
-    """Whether nodes in virtual machines have the cgroup driver `systemd`."""
-    return os.environ.get(DRIVER) == "systemd"
-
-
-def _has_pods(item: pytest.Item) -> bool:
-    """Whether numapin runs as pods in an end-to-end test (tests/e2e/conftest.py)."""
-    spec = getattr(item, "callspec", None)
-    return spec is not None and spec.params.get("numapin") == "pods"
 
 
 @pytest.fixture(scope="session")
@@ -176,7 +118,7 @@ def vm_lab(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
     """A lab that is down, and comes up with its node in a virtual machine; removed at the end."""
     if shutil.which(QEMU) is None:
         skip_here(f"needs QEMU; {QEMU_REMEDY}")
-    folder = LabFolder(tmp_path_factory.mktemp("vm-lab"), vm=True, systemd=_has_systemd())
+    folder = LabFolder(tmp_path_factory.mktemp("vm-lab"), vm=True, systemd=has_systemd())
     try:
         yield folder
     finally:

@@ -12,6 +12,7 @@ from numapin_campaigns.chaos.run import parts_of, run
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
 from support.real.io_threads import why_without
+from support.suite.left_out import before_release
 
 PODS = 30
 """Enough for one fault of each kind and some resizes; `make chaos` starts 200."""
@@ -58,6 +59,7 @@ def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     return report
 
 
+@before_release
 @pytest.mark.timeout(3600)  # three minutes on an idle machine
 def test_no_exclusive_cpu_is_ever_shared_and_no_pin_is_lost(
     lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -23,6 +23,7 @@ from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import NOT_SERVED_YET, eventually
 from support.real.installing.helm import Helm
 from support.real.installing.readme import RELEASED, first_pod
+from support.suite.left_out import before_release
 
 ROOT = Path(__file__).parents[3]
 DOWNLOADS = "https://example.com/numapin/v0.1.0"
@@ -74,6 +75,7 @@ def test_the_checksums_are_those_of_all_other_files(release: Path) -> None:
     assert {one for one in overlays if list(release.glob(f"numapin-*-{one}.yaml"))} == overlays
 
 
+@before_release
 def test_the_same_sources_give_the_same_files(release: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     made = build(again, f"--registry={REGISTRY}", f"--downloads={DOWNLOADS}")

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(bool(why_without()), reason=why_without())
 CPUS = sorted(online_cpus())
 FIRST, LAST = CpuSet(CPUS[:1]), CpuSet(CPUS[-1:])
 NAMES = {"a" * 64: "one", "b" * 64: "two", "c" * 64: "web"}
-four_cpus = pytest.mark.skipif(len(CPUS) < 4, reason="needs four CPUs, as the VM has")
+four_cpus = pytest.mark.run_by("test_in_virtual_machine.py", len(CPUS) >= 4)
 
 
 def cpus_of(thread: int) -> CpuSet:
