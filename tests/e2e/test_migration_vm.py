@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from numapin_cli.main import main
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.node_files import KUBELET_ROOT, kubelet_config
 from numapin_lab.vm.running_lab import RunningVmLab
+from support.real.virtual_node import vm_up
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -56,9 +56,7 @@ def static_node(vm_lab: LabFolder) -> Iterator[RunningVmLab]:
     The CPUs 2-3 that a plan would give it were taken when it came.
     """
     try:
-        cluster = vm_lab.up(without={"operator", "enforcer"})
-        assert isinstance(cluster, VmCluster)
-        lab = RunningVmLab(cluster)
+        lab = vm_up(vm_lab, {"operator", "enforcer"})
         restart_kubelet(lab, STATIC)
         lab.apply(pod("first", cpu="2"))
         lab.wait_running("first")

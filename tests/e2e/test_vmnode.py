@@ -16,11 +16,11 @@ import pytest
 
 from numapin_api.nodeassignment import NodeAssignment
 from numapin_campaigns.laws.virtual_node import problems
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab, Task
 from support.real.telemetry.guest_tasks import Rates, busy, confined, rates_in
+from support.real.virtual_node import vm_up
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -44,9 +44,7 @@ FIRST_ACT = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 100000
 @pytest.fixture(scope="module")
 def empty(vm_lab: LabFolder) -> RunningVmLab:
     """The node before there is a policy or a pod."""
-    cluster = vm_lab.up()
-    assert isinstance(cluster, VmCluster)
-    lab = RunningVmLab(cluster)
+    lab = vm_up(vm_lab)
     # Large pages move at once: there would be nothing to wait for.
     lab.write("/sys/kernel/mm/transparent_hugepage/enabled", "never")
     return lab

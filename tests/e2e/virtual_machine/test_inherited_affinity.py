@@ -11,15 +11,15 @@ import os
 import pytest
 
 from numapin_api.conditions.model import Condition
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.kernel import VARIABLE
 from numapin_lab.vm.running_lab import RunningVmLab
+from support.real.virtual_node import vm_up
 
 pytestmark = [
     pytest.mark.timeout(1800),  # for a machine with much else to do
-    pytest.mark.skipif(VARIABLE not in os.environ, reason="takes minutes: `make newer-kernel`"),
+    pytest.mark.run_by("make newer-kernel", VARIABLE in os.environ),
 ]
 
 POLICY = policy(reserved={"cpus": "0-1"}, topology={"policy": "SingleNUMANode"})
@@ -30,9 +30,7 @@ SOME = 0b110011
 
 @pytest.fixture(scope="module")
 def node(vm_lab: LabFolder) -> RunningVmLab:
-    cluster = vm_lab.up()
-    assert isinstance(cluster, VmCluster)
-    lab = RunningVmLab(cluster)
+    lab = vm_up(vm_lab)
     lab.apply(POLICY)
     lab.wait_in_force()
     lab.machine(SET_AFFINITY.format(mask=SOME))

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
+from support.real.virtual_node import vm_up
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -58,9 +58,7 @@ def pod_with_pages(name: str, size: str, amount: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def node(vm_lab: LabFolder) -> RunningVmLab:
     """The node; its kubelet counts pages when it starts."""
-    cluster = vm_lab.up()
-    assert isinstance(cluster, VmCluster)
-    lab = RunningVmLab(cluster)
+    lab = vm_up(vm_lab)
     for numa_node in (0, 1):
         file = PAGES.format(node=numa_node, kib=KIB["2Mi"], file="nr_hugepages")
         lab.write(file, str(SMALL_PAGES))

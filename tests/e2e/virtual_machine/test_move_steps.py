@@ -13,23 +13,21 @@ from numapin_campaigns.laws.virtual_node import problems
 from numapin_campaigns.steps.move import parts_of_move, steps_of_move
 from numapin_campaigns.steps.passing import pass_through
 from numapin_campaigns.workload.back_and_forth import NAME, BackAndForth
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.changing.victims import STEPS, victims
+from support.real.virtual_node import vm_up
 
 pytestmark = [
     pytest.mark.timeout(3600),  # for a machine with much else to do
-    pytest.mark.skipif(STEPS not in os.environ, reason="takes minutes: `make steps`"),
+    pytest.mark.run_by("make steps", STEPS in os.environ),
 ]
 
 
 @pytest.fixture(scope="module")
 def node(vm_lab: LabFolder) -> RunningVmLab:
     """The node with nothing on it."""
-    cluster = vm_lab.up()
-    assert isinstance(cluster, VmCluster)
-    return RunningVmLab(cluster)
+    return vm_up(vm_lab)
 
 
 @pytest.mark.parametrize("killed", victims(), ids="-".join)

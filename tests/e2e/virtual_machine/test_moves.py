@@ -16,10 +16,10 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
 from numapin_campaigns.laws.virtual_node import problems
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
+from support.real.virtual_node import vm_up
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -35,9 +35,7 @@ POLICY = policy(mode="Dynamic", dynamic=DYNAMIC, **RULES)
 @pytest.fixture(scope="module")
 def node(vm_lab: LabFolder) -> RunningVmLab:
     """The node with the policy, before there are pods."""
-    cluster = vm_lab.up()
-    assert isinstance(cluster, VmCluster)
-    lab = RunningVmLab(cluster)
+    lab = vm_up(vm_lab)
     lab.apply(POLICY)
     lab.wait_in_force()
     return lab

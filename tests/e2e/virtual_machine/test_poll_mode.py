@@ -11,11 +11,11 @@ import pytest
 
 from numapin_api import names
 from numapin_campaigns.workload.notice import annotating
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod
+from support.real.virtual_node import vm_up
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -26,9 +26,7 @@ LONG, NONE = ({"notice": notice} for notice in ("60s", "0s"))
 @pytest.fixture
 def lab(vm_lab: LabFolder, tmp_path: Path) -> RunningVmLab:
     """The node with the policy, the program in a ConfigMap, and CPUs 2-3 taken."""
-    cluster = vm_lab.up()
-    assert isinstance(cluster, VmCluster)
-    lab, program = RunningVmLab(cluster), build_poll_mode(tmp_path)
+    lab, program = vm_up(vm_lab), build_poll_mode(tmp_path)
     lab.kubectl("create", "configmap", program.name, f"--from-file={program}")
     lab.apply(policy(dynamic=LONG, **RULES), pod("gap", cpu="2"))
     lab.wait_running("gap")

@@ -19,13 +19,13 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
 from numapin_campaigns.laws.virtual_node import problems
-from numapin_lab.cluster import VmCluster
 from numapin_lab.installed.uninstall import left_in_cluster, uninstall
 from numapin_lab.installed.vm_cluster import InstalledVmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.node import GuestEnforcer, guest_standby
 from numapin_lab.vm.running_lab import KernelState, RunningVmLab, Task, container_of
+from support.real.virtual_node import vm_up
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -42,10 +42,8 @@ SCHED_RR = "2"
 NOWHERE = "true"
 PODS = os.environ.get("NUMAPIN_TEST_AS") == "pods"
 DRIVER = "NUMAPIN_TEST_DRIVER"
-as_pods = pytest.mark.skipif(not PODS, reason="it is about numapin's pods: `make systemd`")
-as_processes = pytest.mark.skipif(
-    PODS or os.environ.get(DRIVER) != "systemd", reason="takes minutes: `make systemd`"
-)
+as_pods = pytest.mark.run_by("make systemd", PODS)
+as_processes = pytest.mark.run_by("make systemd", not PODS and os.environ.get(DRIVER) == "systemd")
 IN = ("--namespace", NAMESPACE)
 ENFORCER = "daemonset/numapin-enforcer"
 
@@ -53,9 +51,7 @@ ENFORCER = "daemonset/numapin-enforcer"
 @pytest.fixture(scope="module")
 def node(vm_lab: LabFolder) -> RunningVmLab:
     """The node with an exclusive pod and shared ones, Guaranteed and BestEffort."""
-    cluster = replace(vm_lab, systemd=True, pods=PODS).up()
-    assert isinstance(cluster, VmCluster)
-    lab = RunningVmLab(cluster)
+    lab = vm_up(replace(vm_lab, systemd=True, pods=PODS))
     lab.apply(POLICY)
     lab.wait_in_force()
     owner = pod("owner", FIRST_ACT, cpu="2")
