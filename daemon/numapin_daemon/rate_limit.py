@@ -39,10 +39,18 @@ class TokenBucket:
         """
         self._refill(now_seconds)
         self._tokens -= tokens
-        return max(0.0, -self._tokens / self.refill_per_second)
+        return self.missing_seconds(now_seconds)
+
+    def missing_seconds(self, now_seconds: float) -> float:
+        """The seconds until tokens that are missing have been added; 0 if none is missing."""
+        return max(0.0, -self._left(now_seconds) / self.refill_per_second)
+
+    def _left(self, now_seconds: float) -> float:
+        """The tokens there are at a time, negative if some are missing."""
+        if self._refilled_at_seconds is None:
+            return self._tokens
+        gained = (now_seconds - self._refilled_at_seconds) * self.refill_per_second
+        return min(self.capacity, self._tokens + gained)
 
     def _refill(self, now_seconds: float) -> None:
-        if self._refilled_at_seconds is not None:
-            gained = (now_seconds - self._refilled_at_seconds) * self.refill_per_second
-            self._tokens = min(self.capacity, self._tokens + gained)
-        self._refilled_at_seconds = now_seconds
+        self._tokens, self._refilled_at_seconds = self._left(now_seconds), now_seconds

@@ -75,7 +75,8 @@ class Agent:
                 began_seconds = time.thread_time()
                 self._supervised_pass()
                 spent_seconds = time.thread_time() - began_seconds
-                rest_seconds = self._schedule.rest_seconds(spent_seconds, self.clock.monotonic())
+                self._schedule.note_work(spent_seconds, self.clock.monotonic())
+                rest_seconds = self._schedule.rest_seconds(self.clock.monotonic())
                 self.progress.expect(rest_seconds)
                 await self.clock.sleep(rest_seconds)
                 await self._wait()

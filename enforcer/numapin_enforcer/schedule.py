@@ -76,28 +76,34 @@ class Schedule:
             wait = min(wait, self.retry_seconds * 2.0**doublings)
         return wait
 
-    def rest_seconds(self, spent_seconds: float, now_seconds: float) -> float:
-        """How long to rest after a pass, whatever happens meanwhile.
+    def note_work(self, spent_seconds: float, now_seconds: float) -> None:
+        """A pass or a read of events has ended: it makes the next rest longer.
+
+        Args:
+            spent_seconds: its CPU time.
+            now_seconds: when it ended.
+        """
+        self._cpu_time.spend(spent_seconds, now_seconds)
+
+    def note_vain_read(self, spent_seconds: float, now_seconds: float) -> None:
+        """A read of events has ended in which none mattered; see `note_work`."""
+        self.note_work(spent_seconds, now_seconds)
+        self._vain_reads.spend(1, now_seconds)
+
+    def rest_seconds(self, now_seconds: float) -> float:
+        """How long to rest after a pass that has been noted, whatever happens meanwhile.
 
         Passes follow each other at once while they are few. In a lasting storm of events they come
         at a distance: any writer of cgroups can cause events at will, and the enforcer runs at
         real-time priority.
-
-        Args:
-            spent_seconds: the CPU time of the pass.
-            now_seconds: when it ended.
         """
-        return self._cpu_time.spend(spent_seconds, now_seconds)
+        return self._cpu_time.missing_seconds(now_seconds)
 
-    def vain_read_seconds(self, spent_seconds: float, now_seconds: float) -> float:
-        """How long to read no events after a read in which none mattered.
+    def vain_rest_seconds(self, now_seconds: float) -> float:
+        """How long to read no events after a read in vain that has been noted.
 
         In a lasting stream of such events many are read at once, since waking up costs more than
         reading one.
-
-        Args:
-            spent_seconds: the CPU time of the read.
-            now_seconds: when it ended.
         """
-        rest_seconds = self.rest_seconds(spent_seconds, now_seconds)
-        return max(rest_seconds, self._vain_reads.spend(1, now_seconds))
+        rest_seconds = self.rest_seconds(now_seconds)
+        return max(rest_seconds, self._vain_reads.missing_seconds(now_seconds))

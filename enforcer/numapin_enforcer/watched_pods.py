@@ -103,7 +103,7 @@ class WatchedPods:
         """
         began_seconds = time.thread_time()
         self._take_new_pods()
-        self.schedule.rest_seconds(time.thread_time() - began_seconds, self.clock.monotonic())
+        self.schedule.note_work(time.thread_time() - began_seconds, self.clock.monotonic())
 
     def _fence_pods(self) -> None:
         """The same in the middle of a pass."""
@@ -132,7 +132,7 @@ class WatchedPods:
         else:
             self.wake.set()
         spent_seconds += time.thread_time() - began_seconds
-        self.schedule.rest_seconds(spent_seconds, self.clock.monotonic())
+        self.schedule.note_work(spent_seconds, self.clock.monotonic())
 
     def _fence_new(self) -> bool:
         """Whether nothing but new cgroups, all of them fenced now, calls for a pass."""
@@ -150,4 +150,6 @@ class WatchedPods:
         self.listen()
 
     def _rest_after_vain_read(self, spent_seconds: float) -> float:
-        return self.schedule.vain_read_seconds(spent_seconds, self.clock.monotonic())
+        """Note a read in which no event mattered; return how long to read none."""
+        self.schedule.note_vain_read(spent_seconds, self.clock.monotonic())
+        return self.schedule.vain_rest_seconds(self.clock.monotonic())

@@ -144,7 +144,8 @@ class Standby:
             pods = None
             fencing.forget()
         fencing.writing.release()
-        rest(pods, fencing, fencing.rest_seconds(time.thread_time() - began))
+        fencing.note_work(time.thread_time() - began)
+        rest(pods, fencing, fencing.rest_seconds())
         wait_for_event(pods, fencing, wait_seconds)
 
     def _log_unwatched(self) -> None:
@@ -172,9 +173,10 @@ def wait_for_event(pods: PodTree | None, fencing: "Fencing", seconds: float) -> 
         is_news = any(watch.collect() for watch in readable)
         spent_seconds = time.thread_time() - began_seconds
         if is_news:
-            fencing.rest_seconds(spent_seconds)  # makes the rest after the next pass longer
+            fencing.note_work(spent_seconds)
             return
-        rest(pods, fencing, fencing.vain_read_seconds(spent_seconds))
+        fencing.note_vain_read(spent_seconds)
+        rest(pods, fencing, fencing.vain_rest_seconds())
 
 
 def _wait(
@@ -263,13 +265,21 @@ class Fencing:
         """Start again from nothing; the next pass may be of another tree."""
         self._reconciler = None
 
-    def rest_seconds(self, spent_seconds: float) -> float:
-        """How long to rest after a pass that took so much CPU time, whatever happens."""
-        return self._schedule.rest_seconds(spent_seconds, self._monotonic())
+    def note_work(self, spent_seconds: float) -> None:
+        """A pass or a read of events took so much CPU time: the next rest is longer."""
+        self._schedule.note_work(spent_seconds, self._monotonic())
 
-    def vain_read_seconds(self, spent_seconds: float) -> float:
+    def note_vain_read(self, spent_seconds: float) -> None:
+        """The same of a read in which no event mattered."""
+        self._schedule.note_vain_read(spent_seconds, self._monotonic())
+
+    def rest_seconds(self) -> float:
+        """How long to rest after a pass, whatever happens."""
+        return self._schedule.rest_seconds(self._monotonic())
+
+    def vain_rest_seconds(self) -> float:
         """How long to read no events after a read in which none mattered."""
-        return self._schedule.vain_read_seconds(spent_seconds, self._monotonic())
+        return self._schedule.vain_rest_seconds(self._monotonic())
 
     def _log(self, done: Converged) -> None:
         self._log_made(done.made)

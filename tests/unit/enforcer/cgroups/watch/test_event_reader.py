@@ -87,7 +87,8 @@ class World:
         self.news += 1
 
     def _rest(self, _spent_seconds: float) -> float:
-        return self.schedule.vain_read_seconds(0.0, self.loop.now_seconds)
+        self.schedule.note_vain_read(0.0, self.loop.now_seconds)
+        return self.schedule.vain_rest_seconds(self.loop.now_seconds)
 
     def event(self, *, matters: bool) -> None:
         self.source.queued.append(matters)
