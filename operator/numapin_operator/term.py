@@ -16,9 +16,9 @@ from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.eviction_history import EvictionHistory
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.refusal_events import RefusalEvents
-from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import EVICTIONS
 

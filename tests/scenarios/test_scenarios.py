@@ -14,7 +14,7 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.refusal_events import RefusalEvents
-from numapin_operator.nodes.workqueue import WorkQueue
+from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView

@@ -1,6 +1,5 @@
 """Writes the annotation of each pod that differs from what the assignment of its node says."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.log_limit import LogLimit
 from numapin_operator.annotation.content import annotations, with_notice
 from numapin_operator.api_server import Cluster
-from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import annotation_digest
 from numapin_operator.placement import PodView
+from numapin_operator.queues.work import Work
+from numapin_operator.queues.workqueue import WorkQueue
 
 DENIED_SECONDS: Final = 60.0
 """How long nothing is written after the role lacked the right."""
@@ -78,10 +78,11 @@ class PodAnnotations:
             state: says what must be written, and what is.
             wake: called with each node that must be planned again because pods have been told.
             clock: the machine's clock by default.
-            queue: the nodes that wait; one of its own by default.
+            queue: the nodes that wait, by the same clock; one of its own by default.
         """
         self._cluster, self._state, self._wake = cluster, state, wake
-        self._clock, self._queue = clock or SystemClock(), queue or WorkQueue()
+        self._clock = clock or SystemClock()
+        self._queue = queue or WorkQueue(clock=self._clock)
         self._sent: dict[str, dict[str, _Sent]] = {}
         self._told: dict[str, dict[str, tuple[bytes, float]]] = {}
         self._texts: dict[str, _Texts] = {}
@@ -113,32 +114,17 @@ class PodAnnotations:
         """
         if node not in self._edited:
             self._edited.add(node)
-            asyncio.get_running_loop().call_later(EDIT_SECONDS, self._look, node)
-
-    def _look(self, node: str) -> None:
-        self._edited.discard(node)
-        self._queue.add(node)
+            self._queue.add(node, at=self._clock.monotonic() + EDIT_SECONDS)
 
     async def work(self) -> None:
         """Annotate the pods of node after node, until cancelled."""
-        while True:
-            node = await self._queue.take()
-            try:
-                await self._wait_while_denied()
-                await self._annotate(node)
-            except asyncio.CancelledError:
-                self._queue.add(node)
-                self._queue.done(node)
-                raise
-            except ClientError as error:
-                self._note_failure(node, error)
-            except Exception as error:  # noqa: BLE001 - one node must not stop the others
-                self._queue.failed(node)
-                _log.error(
-                    "cannot annotate the pods of a node", extra={"node": node}, exc_info=error
-                )
-            else:
-                self._queue.done(node)
+        await Work(self._queue, self._compare, self._note_failure, self._note_defect).run()
+
+    async def _compare(self, node: str) -> None:
+        """Annotate the pods of one node, as soon as that is allowed."""
+        await self._wait_while_denied()
+        self._edited.discard(node)
+        await self._annotate(node)
 
     async def _annotate(self, node: str) -> None:
         """Write what differs on one node; one pod that fails does not keep the others from it."""
@@ -214,8 +200,10 @@ class PodAnnotations:
         if told.items() - before.items():
             self._wake(node)
 
-    def _note_failure(self, node: str, error: ClientError) -> None:
-        delay = self._queue.failed(node, error.retry_after_seconds)
+    def _note_defect(self, node: str, error: Exception) -> None:
+        _log.error("cannot annotate the pods of a node", extra={"node": node}, exc_info=error)
+
+    def _note_failure(self, node: str, error: ClientError, delay: float) -> None:
         if _lacks_right(error):
             if self._denied_until is None:
                 _log.error(NO_RIGHT, extra={"error": str(error)})

@@ -27,13 +27,14 @@ from numapin_operator.nodes.refusal_events import (
     fresh_waits,
 )
 from numapin_operator.nodes.release_delay import ReleaseDelays
-from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout, Turn
 from numapin_operator.policies.status import stalled, waiting_for_turn
+from numapin_operator.queues.work import Work
+from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import PLAN_SECONDS, REFUSALS, WRITES
 from numapin_operator.telemetry.write_results import PERMANENT, STALE, result_of
@@ -70,35 +71,21 @@ class Controller:
         """The pods of each node that wait."""
 
     async def work(self, leading: asyncio.Event) -> None:
-        """Reconcile node after node from the queue, until cancelled; only while leading.
+        """Reconcile node after node from the queue, until cancelled; only while leading."""
 
-        A node whose work the cancellation interrupts waits in the queue again.
-        """
-        while True:
-            name = await self._queue.take()
-            try:
-                await leading.wait()
-                await self.reconcile(name)
-            except asyncio.CancelledError:
-                self._queue.add(name)
-                self._queue.done(name)
-                raise
-            except ClientError as error:
-                most_seconds = longest_backoff_seconds(error)
-                delay = self._queue.failed(name, error.retry_after_seconds, most_seconds)
-                self._outputs.log.failed(name, error, delay)
-            except Exception as error:  # noqa: BLE001 - one node must not stop the others
-                self._isolate(name, error)
-            else:
-                self._defects.pop(name, None)
-                self._queue.done(name)
+        async def step(name: str) -> None:
+            await leading.wait()
+            await self.reconcile(name)
+            self._defects.pop(name, None)
+
+        failed, most_seconds = self._outputs.log.failed, longest_backoff_seconds
+        await Work(self._queue, step, failed, self._isolate, most_seconds).run()
 
     def _isolate(self, name: str, error: Exception) -> None:
-        """Stall one node after a defect, and try it again after its back-off.
+        """Stall one node after a defect.
 
         The traceback is logged when the error differs from the node's last one.
         """
-        self._queue.failed(name)
         if self._defects.get(name) == repr(error):
             return
         self._defects[name] = repr(error)

@@ -23,7 +23,7 @@ from numapin_operator.nodes.evictable import Candidate, candidates
 from numapin_operator.nodes.eviction_history import EvictionHistory
 from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.turns import Turns
+from numapin_operator.queues.turns import Turns
 
 PAUSE_SECONDS: Final = 1.0
 """Between two evictions: the cluster must have time to start the pods elsewhere."""

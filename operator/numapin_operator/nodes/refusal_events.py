@@ -13,7 +13,7 @@ from numapin_daemon.logs import POD_UID
 from numapin_daemon.rate_limit import TokenBucket
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster, PodEvent
-from numapin_operator.turns import Turns
+from numapin_operator.queues.turns import Turns
 
 QUIET_SECONDS: Final = 60.0
 """How long no second Event is posted about the same container and the same reason."""

@@ -11,14 +11,19 @@ import pytest
 from numapin_client.errors import ClientError, ConnectionFailedError, ForbiddenError
 from numapin_client.resources import Key
 from numapin_daemon.backoff import Backoff
-from numapin_operator.annotation import writer
-from numapin_operator.annotation.writer import DENIED_SECONDS, NO_RIGHT, PodAnnotations
-from numapin_operator.nodes.workqueue import WorkQueue
+from numapin_operator.annotation.writer import (
+    DENIED_SECONDS,
+    EDIT_SECONDS,
+    NO_RIGHT,
+    PodAnnotations,
+)
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import annotation_digest
 from numapin_operator.placement import MirrorClaim
+from numapin_operator.queues.workqueue import WorkQueue
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
 from support.values.moves import container
 from support.values.operator import PLANNED, REPORTED, assignment_view, is_idle, pod_view
 
@@ -39,7 +44,7 @@ class Scene:
     def __init__(self) -> None:
         self.cluster, self.clock = FakeCluster(), ManualClock()
         self.woken: list[str] = []
-        self.queue = WorkQueue(partial(Backoff, 0.001, 0.01), 0.001)
+        self.queue = WorkQueue(partial(Backoff, 0.001, 0.01), 0.001, self.clock)
         self.state = ClusterState(self.queue.add)
         self.writer = PodAnnotations(
             self.cluster, self.state, self.woken.append, self.clock, self.queue
@@ -72,8 +77,9 @@ class Scene:
         """Work until nothing is left to do."""
         workers = [asyncio.create_task(self.writer.work()) for _ in range(2)]
         while not is_idle(self.queue):
-            await asyncio.sleep(0.001)
             await self.clock.run_tasks()
+            if self.queue.state().delayed and not self.queue.state().waiting:
+                await self.clock.advance(0.01)
         for worker in workers:
             worker.cancel()
         await asyncio.wait(workers)
@@ -134,28 +140,23 @@ async def test_an_edit_back_to_what_was_before_is_overwritten_too(scene: Scene) 
 
 
 async def test_a_tenant_who_edits_in_a_loop_causes_one_write_in_a_while(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene,
 ) -> None:
     scene.assign(container("a", "2-3"))
     await scene.work()
     scene.deliver()
     await scene.work()
     scene.state.annotated = scene.writer.note_edit
-    monkeypatch.setattr(writer, "EDIT_SECONDS", 3600.0)
-    for number in range(100):
-        scene.show("a", f"mine {number}")
-        await scene.work()
-    assert scene.cluster.annotation_writes == 1
-    scene.writer._look("node-1")
-    monkeypatch.setattr(writer, "EDIT_SECONDS", 0.01)
-    scene.show("a", "mine too")
-    await scene.work()
-    assert scene.cluster.annotation_writes == 2
-    scene.show("a", "mine again")
-    while is_idle(scene.queue):  # noqa: ASYNC110 - the timer is the event loop's
-        await asyncio.sleep(0.001)
-    await scene.work()
-    assert scene.cluster.annotation_writes == 3
+    async with running(scene.writer.work()):
+        for number in range(100):
+            scene.show("a", f"mine {number}")
+            await scene.clock.advance(EDIT_SECONDS / 101)
+        assert scene.cluster.annotation_writes == 1
+        await scene.clock.advance(EDIT_SECONDS / 50)
+        assert scene.cluster.annotation_writes == 2
+        scene.show("a", "mine again")
+        await scene.clock.advance(EDIT_SECONDS)
+        assert scene.cluster.annotation_writes == 3
 
 
 async def test_a_container_that_leaves_exclusivity_loses_the_annotation(scene: Scene) -> None:

@@ -7,9 +7,9 @@ import pytest
 from numapin_client.errors import ClientError, ConflictError, ForbiddenError, UnavailableError
 from numapin_client.resources import Key
 from numapin_daemon.telemetry.exposition import expose
-from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.policies.status import NodeOutcome, Phase
 from numapin_operator.policies.tally import Tally
+from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.telemetry.states import NodesState
 from numapin_operator.telemetry.table import METRICS
 from support.fakes.cluster import FakeCluster

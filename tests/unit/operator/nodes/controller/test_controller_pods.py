@@ -9,11 +9,11 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.refusal_events import RefusalEvents
-from numapin_operator.nodes.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.queues.workqueue import WorkQueue
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import Body, enforcer_status, node_view, pod_body

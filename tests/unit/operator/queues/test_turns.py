@@ -1,6 +1,6 @@
 """A queue that serves group after group."""
 
-from numapin_operator.turns import Turns
+from numapin_operator.queues.turns import Turns
 
 
 def filled(**items: list[int]) -> Turns[tuple[str, int]]:

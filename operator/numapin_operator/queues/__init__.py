@@ -1,0 +1,1 @@
+"""What waits, and whose turn it is."""
