@@ -142,6 +142,7 @@ class Controller:
 
     def _picture(self, name: str, late: Sequence[PodView]) -> tuple[Turn, NodePicture]:
         """What a decision depends on, by the policy whose turn it is on the node."""
+        self.rollout.admit(name)
         turn = self.rollout.turn(name)
         picture = picture_of(self._state, name, late, turn.policy)
         picture = replace(picture, pods=self._claims.mark(name, picture.pods))

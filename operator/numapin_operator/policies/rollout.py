@@ -65,8 +65,8 @@ class Rollout:
         self._refused: set[str] = set()
         """Nodes that changed at once because their enforcer refused what they had."""
 
-    def turn(self, node: str) -> Turn:
-        """By which policy a node is planned now."""
+    def admit(self, node: str) -> None:
+        """Take in what is known of a node now, and give it its turn if there is room."""
         governing = self._state.governing(node)
         assignment = self._state.assignments.get(node)
         following = followed(assignment)
@@ -74,18 +74,27 @@ class Rollout:
             self._applied.pop(node, None)
         if governing is None:
             self._leave(node)
-            return Turn(None)
+            return
         turns = self._join(node, governing)
         if following is None or assignment is None or self._follows(node, governing, following):
             turns.skip(node)
-            return Turn(governing)
-        if refuses(assignment):
+        elif refuses(assignment):
             turns.skip(node)
             self._refused.add(node)
+        else:
+            turns.note(node, is_changing=self._is_changing(node))
+            self._note_arrivals(turns, governing)
+            turns.admit(node, self._limit(governing))
+
+    def turn(self, node: str) -> Turn:
+        """By which policy a node is planned, as it was admitted last."""
+        governing = self._state.governing(node)
+        assignment = self._state.assignments.get(node)
+        following = followed(assignment)
+        if governing is None or assignment is None or following is None:
             return Turn(governing)
-        turns.note(node, is_changing=self._is_changing(node))
-        self._note_arrivals(turns, governing)
-        if turns.admit(node, self._limit(governing)):
+        turns = self._turns.get(governing.name)
+        if turns is None or not turns.is_waiting(node):
             return Turn(governing)
         return Turn(self._before(node, governing, assignment, following), self._why(governing))
 

@@ -34,16 +34,15 @@ class Turns:
         elif node not in self.admitted:
             self.changing.discard(node)
 
-    def admit(self, node: str, limit: int | None) -> bool:
-        """Whether it is a node's turn; else it waits to be called."""
+    def admit(self, node: str, limit: int | None) -> None:
+        """Give a node its turn if there is room; else it waits to be called."""
         self.skip(node)
         if node in self.stalled:
-            return True
+            return
         if node in self.admitted or self._has_room(node, limit):
             self.change(node)
-            return True
-        self.waiting[node] = None
-        return False
+        else:
+            self.waiting[node] = None
 
     def change(self, node: str) -> None:
         """A node changes to `state`."""
