@@ -26,11 +26,11 @@ def within_memory(
     them unbinds nothing.
     """
     room = _Room(topology)
-    if room.holds(chain.from_iterable(one.memory for of_pod in kept.values() for one in of_pod)):
+    if room.try_bind(chain.from_iterable(one.memory for of_pod in kept.values() for one in of_pod)):
         return dict(kept)
     room, entries = _Room(topology), dict[str, list[ContainerAssignment]]()
     for uid, listed in kept.items():
-        fits = room.holds(chain.from_iterable(one.memory for one in listed))
+        fits = room.try_bind(chain.from_iterable(one.memory for one in listed))
         if left := listed if fits else [_unbound(one) for one in listed if one.cpus]:
             entries[uid] = left
     return entries
@@ -47,7 +47,7 @@ class _Room:
         self._capacity = memory_of(topology)
         self._bound: dict[_Place, int] = {}
 
-    def holds(self, blocks: Iterable[MemoryBlock]) -> bool:
+    def try_bind(self, blocks: Iterable[MemoryBlock]) -> bool:
         """Bind blocks if all of them fit; else nothing changes."""
         bound = dict(self._bound)
         for block in blocks:
