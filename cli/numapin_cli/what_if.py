@@ -70,7 +70,7 @@ def foresee(state: ClusterState, node: str, now: float | None = None) -> Foresee
     """
     picture = picture_of(state, node)
     told = {pod.uid: 0.0 for pod in picture.pods if pod.annotated}
-    return foresee_from(replace(picture, now=now, told=told or None))
+    return foresee_from(replace(picture, told=told or None).at(now))
 
 
 def foresee_from(picture: NodePicture) -> Foreseen:

@@ -83,8 +83,8 @@ def _with_moves(picture: NodePicture, decision: Decision, uid: str, fate: Fate) 
         if after is None or picture.now is None:
             return fate
         done = after.status.model_copy(update={"containers": ()})
-        now = picture.now + MOST_NOTICE + 1
-        picture = replace(picture, assignment=replace(after, status=done), now=now)
+        now = picture.now.unix + MOST_NOTICE + 1
+        picture = replace(picture, assignment=replace(after, status=done)).at(now)
         decision = decide(picture)
         moves |= dict.fromkeys(_begun(picture, decision))
         placed = decided_fate(picture, decision, uid)

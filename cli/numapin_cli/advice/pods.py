@@ -87,7 +87,7 @@ def _fate(question: Question) -> tuple[Fate, bool]:
     state, pod = question.state, question.pod
     assignment = state.assignments.get(pod.node)
     uid = _uid_on_node(state, pod)
-    now = fate_in(replace(picture_of(state, pod.node), now=question.now), uid)
+    now = fate_in(picture_of(state, pod.node).at(question.now), uid)
     written = written_fate(assignment.spec, uid) if assignment and assignment.version else None
     if written is not None and now.standing is not Standing.NOT_PLANNED:
         is_granted = written.standing is Standing.RESIZE_WAITS and now.standing is Standing.PLACED

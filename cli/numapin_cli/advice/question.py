@@ -118,7 +118,7 @@ class Question:
         assignment = picture.assignment
         if assignment is not None:
             assignment = _ended(assignment, uids, frees_hugepages=frees_hugepages)
-        return replace(picture, pods=pods, assignment=assignment, now=self.now)
+        return replace(picture, pods=pods, assignment=assignment).at(self.now)
 
     def with_pod(self, picture: NodePicture, pod: PodView) -> NodePicture:
         """The node with one more pod."""

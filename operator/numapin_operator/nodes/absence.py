@@ -1,25 +1,17 @@
 """What is absent from the cache is read from the API server before it counts as gone."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from dataclasses import replace
 
 from numapin_client.errors import ClientError
 from numapin_client.resources import Key
-from numapin_daemon.clock import Clock
 from numapin_operator.api_server import Cluster
-from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.nodes.picture import pods_on
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.tombstones import node_key
 from numapin_operator.placement import PodView
-
-VANISHED_SECONDS: Final = 300.0
-"""How long the assignment of a Node stays that is gone.
-
-A Node that is deleted and registered again keeps its pods: they are deleted 40 s after it is gone.
-Source: Kubernetes v1.36, podgc, `quarantineTime`.
-"""
 
 
 class BehindError(ClientError):
@@ -36,25 +28,25 @@ class Absences:
     Each object is read once if it is gone, and again at each attempt while its watch is late.
     """
 
-    def __init__(self, cluster: Cluster, state: ClusterState, clock: Clock) -> None:
-        self._cluster, self._state, self._clock = cluster, state, clock
-        self._vanished: dict[str, float] = {}
-        """Since when each node with an assignment has no Node, as this leader has seen it."""
+    def __init__(self, cluster: Cluster, state: ClusterState) -> None:
+        self._cluster, self._state = cluster, state
 
-    def stays_until(self, picture: NodePicture) -> float | None:
-        """Until when the assignment stays although its Node is gone, in seconds since 1970.
+    async def confirm(self, name: str) -> tuple[PodView, ...]:
+        """Pods with CPUs on a node that exist although their watch has not delivered them yet.
 
-        None if it need not, or the time is over. A restart or another leader begins again.
+        Raises:
+            BehindError: the Node itself is such an object.
+            ClientError: it is not known whether an object is gone.
         """
-        name, assignment = picture.name, picture.assignment
-        if picture.node is not None or assignment is None or assignment.spec.pools is None:
-            self._vanished.pop(name, None)
-            return None
-        now = self._clock.monotonic()
-        left_seconds = self._vanished.setdefault(name, now) + VANISHED_SECONDS - now
-        return self._clock.now().timestamp() + left_seconds if left_seconds > 0 else None
+        assignment = self._state.assignments.get(name)
+        if assignment is None:
+            return ()
+        await self._confirm_node(assignment)
+        if (lost := self._state.lost.get(name)) is not None:
+            assignment = replace(assignment, spec=lost)
+        return await self._missing_pods(assignment, pods_on(self._state, name))
 
-    async def confirm_node(self, assignment: AssignmentView) -> None:
+    async def _confirm_node(self, assignment: AssignmentView) -> None:
         """Return if the Node of an assignment is in the cache, or is known to be gone.
 
         Raises:
@@ -68,7 +60,7 @@ class Absences:
             raise BehindError([f"Node {name}"])
         gone.add(node_key(name))
 
-    async def missing_pods(
+    async def _missing_pods(
         self, assignment: AssignmentView, present: Iterable[PodView]
     ) -> tuple[PodView, ...]:
         """Pods with CPUs that exist although they are not among those present.

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
@@ -102,22 +102,21 @@ class Claims:
         of_node.again_at = min(times, default=None)
         return left < MOST_READS
 
-    def again_at(self, node: str) -> float | None:
-        """When the claims of a node must be read again, in monotonic seconds; None for never."""
-        of_node = self._nodes.get(node)
-        return of_node.again_at if of_node is not None else None
-
-    def mark(self, node: str, pods: Iterable[PodView]) -> tuple[PodView, ...]:
-        """The pods of a node with the claims for CPUs of their containers."""
-        of_node = self._nodes.get(node) or _OfNode()
-        return tuple(with_cpu_claims(pod, of_node.known.get(pod.uid, {})) for pod in pods)
+    def mark(self, picture: NodePicture) -> NodePicture:
+        """The picture with the claims for CPUs of its pods, and when they must be read again."""
+        of_node = self._nodes.get(picture.name) or _OfNode()
+        pods = (with_cpu_claims(pod, of_node.known.get(pod.uid, {})) for pod in picture.pods)
+        return replace(picture, pods=tuple(pods), claims_due=of_node.again_at)
 
     async def _read_pod(self, of_node: _OfNode, pod: PodView, most: int) -> int:
         """Read a pod's claims up to the first that is unknown; return how many were asked for."""
         known = of_node.known.setdefault(pod.uid, {})
         asked = 0
         for claim in [one for one in _claims(pod) if one not in known]:
-            if asked >= most or not self._may_ask(of_node, pod):
+            if asked >= most or self._is_waiting(of_node, pod):
+                return asked
+            if (until := self._used_up_until(pod.namespace)) is not None:
+                self._postpone(of_node, pod, until)
                 return asked
             asked += 1
             view = await self._read(Key(claim, pod.namespace), pod)
@@ -128,16 +127,15 @@ class Claims:
         of_node.vain.pop(pod.uid, None)
         return asked
 
-    def _may_ask(self, of_node: _OfNode, pod: PodView) -> bool:
-        """Whether a pod's back-off is over, and its namespace has not used up its share."""
-        now, vain = self._clock.monotonic(), of_node.vain.get(pod.uid)
-        if vain is not None and vain.again_at > now:
-            return False
-        share = self._shares.get(pod.namespace)
-        if share is None or share.until <= now:
-            return True
-        self._postpone(of_node, pod, share.until)
-        return False
+    def _is_waiting(self, of_node: _OfNode, pod: PodView) -> bool:
+        """Whether a pod's back-off is not over yet."""
+        vain = of_node.vain.get(pod.uid)
+        return vain is not None and vain.again_at > self._clock.monotonic()
+
+    def _used_up_until(self, namespace: str) -> float | None:
+        """Until when a namespace has used up its share; None if it has not."""
+        share = self._shares.get(namespace)
+        return share.until if share and share.until > self._clock.monotonic() else None
 
     def _note_vain(self, of_node: _OfNode, pod: PodView) -> None:
         """Take in that a pod's claim is unknown."""

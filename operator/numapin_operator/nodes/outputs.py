@@ -1,20 +1,33 @@
-"""Where the controller sends what is not a NodeAssignment."""
+"""Where the controller sends what is not a NodeAssignment: logs, counts, Events and outcomes."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Final
 
+from numapin_client.errors import ClientError
 from numapin_daemon.log_limit import LogLimit
 from numapin_daemon.telemetry.meter import Meter
+from numapin_operator.nodes.assignment_writer import WriteResult
+from numapin_operator.nodes.decide import Decision, Write
+from numapin_operator.nodes.evictable import consequence
 from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.moves.notices import notices_of_moves
 from numapin_operator.nodes.moves.telling import NobodyTold, Telling
-from numapin_operator.nodes.refusal_events import RefusalEvents
+from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
+from numapin_operator.nodes.refusal_events import (
+    KEEPS,
+    RefusalEvents,
+    fresh_refusals,
+    fresh_waits,
+)
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.telemetry.states import Written
-from numapin_operator.telemetry.table import METRICS
+from numapin_operator.telemetry.table import METRICS, REFUSALS, WRITES
+from numapin_operator.telemetry.write_results import result_of
 
 LINES_AT_ONCE: Final = 20
 """Lines of one kind about a node that are logged at once; more are logged once a minute."""
@@ -55,6 +68,10 @@ class NodeLog:
             }
             _log.info("wrote an assignment", extra={**about, **more})
 
+    def deleted(self, node: str) -> None:
+        """Log that an assignment was deleted."""
+        _log.info("deleted an assignment", extra={"node": node})
+
     def failed(self, node: str, error: Exception, again_in_seconds: float) -> None:
         """Log that a node could not be brought up to date."""
         if (more := self.lines.admit("failed", node)) is not None:
@@ -93,3 +110,38 @@ class Outputs:
     written: Callable[[Written], object] = _ignore
     log: NodeLog = field(default_factory=NodeLog)
     telling: Telling = field(default_factory=NobodyTold)
+
+    def report(self, result: WriteResult) -> None:
+        """Log and count a write, and tell those whom it concerns."""
+        decision, after = result.decision, result.after
+        if after is not None:
+            self._report_spec(result, after)
+        elif decision.write is Write.DELETE:
+            self.log.deleted(result.picture.name)
+        if decision.write is not Write.NOTHING:
+            self.meter.add(WRITES, decision.write.value, "written")
+        self.telling.tell(result.picture.name)
+        told = result.picture.memory.waiting
+        fresh = (one for one in decision.waiting if one.pod.uid not in told)
+        self.events.inform(map(notice_of_waiting, fresh))
+
+    def report_failure(self, decision: Decision, error: ClientError) -> None:
+        """Count a write that failed."""
+        self.meter.add(WRITES, decision.write.value, result_of(error))
+
+    def _report_spec(self, result: WriteResult, after: AssignmentView) -> None:
+        """Report a spec that was written, and tell pods that it refuses, places, resizes, moves."""
+        picture = result.picture
+        before = picture.assignment.spec if picture.assignment else None
+        pods = {pod.uid: pod for pod in picture.pods}
+        self.written(Written(after.name, after.spec, after.generation, result.planned, result.sent))
+        governing = picture.ranked[0] if picture.ranked else None
+        for refusal in fresh_refusals(before.refused if before else (), after.spec.refused):
+            what = consequence(governing, pods.get(refusal.pod_uid))
+            self.events.offer([refusal], what)
+            self.meter.add(REFUSALS, refusal.reason)
+        written = notices_of_written(before, after.spec, pods, after.topology)
+        moved = notices_of_moves(before, after.spec, after.topology)
+        self.events.inform(chain(written, moved))
+        self.events.offer(fresh_waits(before, after.spec), KEEPS)
+        self.log.written(after)

@@ -83,9 +83,8 @@ class MovingNode:
     def picture(self) -> NodePicture:
         policy = policy_view("policy", POLICY | self.policy, generation=1 + self.edits)
         pods = tuple(replace(pod, node="node-1") for pod in self.pods)
-        return NodePicture(
-            "node-1", node_view(), (policy,), self.view(), pods, now=self.now, told=self.told
-        )
+        made = NodePicture("node-1", node_view(), (policy,), self.view(), pods, told=self.told)
+        return made.at(self.now)
 
     def decide(self) -> NodeAssignmentSpec:
         """Decide once and write what is decided."""

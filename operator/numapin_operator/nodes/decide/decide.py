@@ -12,6 +12,7 @@ from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
 from numapin_operator.nodes.decide.outcome import outcome_of
+from numapin_operator.nodes.decide.waits import with_times
 from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
 from numapin_operator.nodes.returning import (
     as_admitted,
@@ -35,7 +36,7 @@ from numapin_operator.policies.status import NodeOutcome, policy_fault, stalled
 
 def decide(picture: NodePicture) -> Decision:
     """Decide the next write to a node's assignment. Equal input gives equal output."""
-    return _without_old_release(picture, _decide(picture))
+    return with_times(picture, _without_old_release(picture, _decide(picture)))
 
 
 def _without_old_release(picture: NodePicture, decision: Decision) -> Decision:
@@ -103,7 +104,8 @@ def _retire(assignment: AssignmentView | None, picture: NodePicture) -> Decision
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
         is_unseen = assignment.status.observed_generation == 0
-        again_at = picture.now if is_unseen else None  # then it can be deleted
+        # An assignment that no enforcer has seen can then be deleted.
+        again_at = picture.now.monotonic if is_unseen and picture.now else None
         return Decision(Write.REPLACE, released, releasing=True, again_at=again_at)
     released_by_now = is_released(assignment)
     write = Write.DELETE if released_by_now else Write.NOTHING
@@ -125,12 +127,19 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
         return Decision(Write.CREATE, plan.spec, outcome, plan.waiting)
     if assignment.deleting:
         return Decision(Write.NOTHING, outcome=outcome)
-    again_at = None
-    if picture.now is not None:
-        again_at = next_step_at(plan.spec, governing.spec, plan.waiting, picture.now, picture.told)
+    again_at = _next_step_at(picture, governing, plan)
     if assignment.spec == plan.spec and assignment.owner_uid in (None, node.uid):
         return Decision(Write.NOTHING, None, outcome, plan.waiting, again_at)
     return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting, again_at)
+
+
+def _next_step_at(picture: NodePicture, governing: PolicyView, plan: Plan) -> float | None:
+    """When a move can go on, or begin, by the monotonic clock."""
+    now = picture.now
+    if now is None:
+        return None
+    at = next_step_at(plan.spec, governing.spec, plan.waiting, now.unix, picture.told)
+    return now.monotonic_at(at) if at is not None else None
 
 
 def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
@@ -199,7 +208,7 @@ def _plan_on(
     pods = as_admitted(assignment, ordered)
     previous = before_plan(assignment, pods, binds_memory=policy.memory.policy != "None")
     if picture.now is not None:
-        previous = advanced(previous, assignment, policy, picture.now, picture.told)
+        previous = advanced(previous, assignment, policy, picture.now.unix, picture.told)
     edited = not same_generation(previous.policy, reference)
     if edited:
         previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
@@ -216,7 +225,7 @@ def _plan_on(
         previous,
         pods,
         frozenset(assignment.status.running),
-        move_rules(assignment, policy, pods, picture.now) if picture.now else None,
+        move_rules(assignment, policy, pods, picture.now.unix) if picture.now else None,
     )
     spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited)
     return replace(plan, spec=spec.model_copy(update={"policy": reference}), outdated=outdated)

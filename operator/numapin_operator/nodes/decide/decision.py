@@ -4,13 +4,22 @@ Does no I/O.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_operator.nodes.decide.memory import NOTHING, Moment, NodeMemory
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import PodView, Queued, Unaccepted
 from numapin_operator.policies.status import NodeOutcome
+
+VANISHED_SECONDS: Final = 300.0
+"""How long the assignment of a Node stays that is gone.
+
+A Node that is deleted and registered again keeps its pods: they are deleted 40 s after it is gone.
+Source: Kubernetes v1.36, podgc, `quarantineTime`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +32,13 @@ class NodePicture:
         ranked: the policies that select it, the governing one first.
         assignment: its NodeAssignment; None if it does not exist.
         pods: the pods bound to it, marked by the governing policy's selectors.
-        release_at: until when the assignment stays although no policy wants it; None if it need
-            not.
-        now: the time in seconds since 1970; None if no move may begin or go on.
+        now: the time; None if no move may begin or go on, and no wait begin or end.
         told: since when pods know which CPUs leave them; None if nothing waits for that.
         lost: what the assignment said before it was deleted, or came back in an older state.
-        stays_until: until when the assignment stays although its Node is gone, in seconds since
-            1970; None if it need not.
+        turn_wait: why it does not follow the governing policy yet; empty if it does.
+        claims_due: when claims of its pods must be read again, by the monotonic clock; None for
+            never.
+        memory: what this term remembers of it.
         release_delay: `spec.releaseDelay` of the policy that governs the node, or governed it last;
             None if none has been observed.
     """
@@ -39,12 +48,36 @@ class NodePicture:
     ranked: tuple[PolicyView, ...]
     assignment: AssignmentView | None
     pods: tuple[PodView, ...]
-    release_at: str | None = None
-    now: float | None = None
+    now: Moment | None = None
     told: Mapping[str, float] | None = None
     release_delay: str | None = None
-    stays_until: float | None = None
     lost: NodeAssignmentSpec | None = None
+    turn_wait: str = ""
+    claims_due: float | None = None
+    memory: NodeMemory = NOTHING
+
+    def at(self, unix: float | None) -> "NodePicture":
+        """The picture at a date and time, to foresee what is decided then; None for no time."""
+        return replace(self, now=None if unix is None else Moment(unix, unix))
+
+    @property
+    def release_at(self) -> str | None:
+        """Until when the assignment stays although no policy wants it; None if it need not.
+
+        RFC 3339.
+        """
+        release = self.memory.release
+        if release is None or self.now is None or release.due <= self.now.monotonic:
+            return None
+        return release.at
+
+    @property
+    def stays_until(self) -> float | None:
+        """Until when the assignment stays although its Node is gone; None if it need not."""
+        since, now = self.memory.vanished_since, self.now
+        if since is None or now is None or since + VANISHED_SECONDS <= now.monotonic:
+            return None
+        return since + VANISHED_SECONDS
 
 
 class Write(Enum):
@@ -65,8 +98,11 @@ class Decision:
         spec: for CREATE and REPLACE; else None.
         outcome: None if no policy governs the node.
         waiting: pods that wait for ending or moving ones, or for their kubelet.
-        again_at: when to decide again although nothing has happened; None if that is not needed.
+        again_at: when to decide again although nothing has happened, by the monotonic clock; None
+            if that is not needed.
         releasing: the assignment is deleted once the enforcer has released the node.
+        overdue: it is releasing, and the enforcer has not answered in time.
+        memory: what to remember of the node once this is written.
     """
 
     write: Write
@@ -75,3 +111,5 @@ class Decision:
     waiting: tuple[Queued | Unaccepted, ...] = ()
     again_at: float | None = None
     releasing: bool = False
+    overdue: bool = False
+    memory: NodeMemory = NOTHING

@@ -8,9 +8,10 @@ import pytest
 from numapin_api.duration import MAX_SECONDS, duration_seconds
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
-from numapin_operator.nodes.decide import Write, decide
+from numapin_operator.nodes.decide import NodePicture, Write, decide
+from numapin_operator.nodes.decide.memory import NOTHING, Moment, NodeMemory, Release
+from numapin_operator.nodes.decide.waits import with_waits
 from numapin_operator.nodes.picture import picture_of
-from numapin_operator.nodes.release_delay import ReleaseDelays
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.in_force import as_written
@@ -36,6 +37,25 @@ AT = "2030-01-01T00:00:30Z"
 STATIC = {"reserved": {"count": 2}}
 
 
+def until(due: float, seen: NodePicture) -> NodePicture:
+    """The picture with a release at AT, as it is at 0 by the monotonic clock."""
+    memory = NodeMemory(release=Release(due, AT, 30))
+    return replace(seen, memory=memory, now=Moment(0.0, 0.0))
+
+
+class Delays:
+    """The releases of one node, as the pictures that are seen of it begin and end them."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock, self.memory = clock, NOTHING
+
+    def release_at(self, seen: NodePicture) -> str | None:
+        now = Moment(self.clock.now().timestamp(), self.clock.monotonic())
+        begun = with_waits(replace(seen, memory=self.memory, now=now))
+        self.memory = begun.memory
+        return begun.release_at
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("0s", 0), ("30s", 30), ("5m", 300), ("2h", 7200)])
 def test_durations(text: str, seconds: int) -> None:
     assert duration_seconds(text) == seconds
@@ -44,19 +64,19 @@ def test_durations(text: str, seconds: int) -> None:
 @pytest.mark.parametrize("policies", [(), (NONE,)])
 def test_a_node_keeps_its_assignment_while_the_release_is_delayed(policies: Any) -> None:
     before = assignment_view(PLANNED, REPORTED)
-    delayed = replace(picture(before, policies=policies), release_at=AT)
+    delayed = until(30, picture(before, policies=policies))
     announced = decide(delayed)
     assert announced.spec == before.spec.model_copy(update={"release_at": AT})
     told = replace(before, spec=announced.spec)
     assert decide(replace(delayed, assignment=told)).write is Write.NOTHING
-    released = decide(replace(delayed, assignment=told, release_at=None))
+    released = decide(until(0, replace(delayed, assignment=told)))
     assert released.spec is not None
     assert (released.spec.mode, released.spec.release_at) == ("None", None)
 
 
 def test_the_condition_of_a_policy_of_mode_none_says_so() -> None:
     before = assignment_view(PLANNED, REPORTED)
-    delayed = replace(picture(before, policies=(NONE,)), release_at=AT)
+    delayed = until(30, picture(before, policies=(NONE,)))
     outcome = decide(delayed).outcome
     assert outcome is not None
     assert (outcome.phase, outcome.reason) == (Phase.UNDER_WAY, "ReleaseDelayed")
@@ -64,7 +84,7 @@ def test_the_condition_of_a_policy_of_mode_none_says_so() -> None:
 
 
 def test_an_assignment_that_changed_no_cgroup_is_not_delayed() -> None:
-    delays = ReleaseDelays(ManualClock())
+    delays = Delays(ManualClock())
     empty = assignment_view({"policy": {"name": "policy", "generation": 1}})
     assert delays.release_at(picture(empty, policies=())) is None
     assert delays.release_at(picture(None, policies=())) is None
@@ -72,7 +92,7 @@ def test_an_assignment_that_changed_no_cgroup_is_not_delayed() -> None:
 
 async def test_the_delay_is_that_of_the_last_policy_and_begins_again_when_it_returns() -> None:
     clock, before = ManualClock(), assignment_view(PLANNED, REPORTED)
-    delays = ReleaseDelays(clock)
+    delays = Delays(clock)
     slow = policy_view("policy", STATIC | {"releaseDelay": "5m"})
     gone, present = picture(before, policies=()), picture(before, policies=(slow,))
     assert delays.release_at(gone) == AT, "nothing is known of its policy"
@@ -101,7 +121,7 @@ async def test_a_restarted_operator_goes_on_with_the_delay(
 ) -> None:
     clock = ManualClock()
     gone = picture(assignment_view(PLANNED | {"releaseAt": written}, REPORTED), policies=())
-    delays = ReleaseDelays(clock)
+    delays = Delays(clock)
     assert delays.release_at(gone) == (written if passed_seconds else None)
     clock.stand_still(max(0, passed_seconds - 1))
     assert delays.release_at(gone) == (written if passed_seconds else None)
@@ -112,7 +132,7 @@ async def test_a_restarted_operator_goes_on_with_the_delay(
 async def test_a_time_that_is_none_is_no_reason_to_release_earlier() -> None:
     written = PLANNED | {"releaseAt": "2030-13-01T00:00:00Z"}
     gone = picture(assignment_view(written, REPORTED), policies=())
-    assert ReleaseDelays(ManualClock()).release_at(gone) == AT
+    assert Delays(ManualClock()).release_at(gone) == AT
 
 
 async def test_an_operator_that_has_not_seen_the_policy_waits_as_long_as_was_announced() -> None:
@@ -120,7 +140,7 @@ async def test_an_operator_that_has_not_seen_the_policy_waits_as_long_as_was_ann
     written = "2030-01-01T01:00:00Z"
     gone = picture(assignment_view(PLANNED | {"releaseAt": written}, REPORTED), policies=())
     clock = ManualClock()
-    delays = ReleaseDelays(clock)
+    delays = Delays(clock)
     assert delays.release_at(replace(gone, release_delay="30s")) == written
     clock.stand_still(3599)
     assert delays.release_at(replace(gone, release_delay="30s")) == written
@@ -130,7 +150,7 @@ async def test_an_operator_that_has_not_seen_the_policy_waits_as_long_as_was_ann
 
 async def test_an_edit_shortens_the_delay_of_its_own_policy_only() -> None:
     clock, before = ManualClock(), assignment_view(PLANNED, REPORTED)
-    delays = ReleaseDelays(clock)
+    delays = Delays(clock)
 
     def give_up(uid: str, delay: str) -> str | None:
         spec = {"mode": "None", "releaseDelay": delay}

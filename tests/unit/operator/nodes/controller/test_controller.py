@@ -7,8 +7,8 @@ import pytest
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.installation.leadership import Leadership, NotLeadingError
-from numapin_operator.nodes.absence import VANISHED_SECONDS
-from numapin_operator.nodes.patience import ENFORCER_SECONDS
+from numapin_operator.nodes.decide.decision import VANISHED_SECONDS
+from numapin_operator.nodes.decide.waits import ENFORCER_SECONDS
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, held, operator_of_one_node, report, spec
 from support.real.waiting import running

@@ -1,5 +1,6 @@
 """The table of edits in docs/operator.md: each row's cells, on a node with a running container."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import NodePicture, decide
+from numapin_operator.nodes.decide.memory import Moment, NodeMemory, Release
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.selection import mark_selected
 from support.values.operator import (
@@ -66,8 +68,11 @@ ROWS: list[Any] = [
 
 def picture(before: AssignmentView | None, policy: PolicyView, *pods: Any) -> NodePicture:
     marked = mark_selected(policy.spec.pods, pods, {})
-    release_at = "2030-01-01T00:00:30Z" if policy.spec.mode == "None" else None
-    return NodePicture("node-1", node_view(), (policy,), before, marked, release_at)
+    release = Release(30.0, "2030-01-01T00:00:30Z", 30) if policy.spec.mode == "None" else None
+    seen = NodePicture("node-1", node_view(), (policy,), before, marked)
+    return (
+        replace(seen, now=Moment(0.0, 0.0), memory=NodeMemory(release=release)) if release else seen
+    )
 
 
 def enforced(before: AssignmentView, picture: NodePicture) -> AssignmentView:

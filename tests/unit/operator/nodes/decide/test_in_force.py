@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from numapin_api.conditions.reasons import Reason
-from numapin_operator.nodes.decide import decide
-from numapin_operator.nodes.patience import ENFORCER_SECONDS, Patience
+from numapin_operator.nodes.decide import Decision, Write, decide
+from numapin_operator.nodes.decide.memory import NOTHING, Moment
+from numapin_operator.nodes.decide.waits import ENFORCER_SECONDS, with_times
 from numapin_operator.observe.records import AssignmentView, NodeView
-from numapin_operator.policies.status import Phase, waiting
+from numapin_operator.policies.status import NodeOutcome, Phase, waiting
 from numapin_operator.policies.tally import Tally
-from support.fakes.manual_clock import ManualClock
 from support.values.operator import (
     PLANNED,
     POLICY,
@@ -130,28 +130,59 @@ def test_the_outcome_follows_the_enforcers_conditions(
     assert (outcome.phase, outcome.reason) == (phase, reason)
 
 
-async def test_an_enforcer_that_does_not_answer_is_not_waited_for_for_ever() -> None:
-    clock = ManualClock()
-    patience = Patience(clock)
-    outcome = waiting(POLICY, "a", Reason.WAITING_FOR_TOPOLOGY, "no hardware yet")
-    other = waiting(POLICY, "b", Reason.WAITING_FOR_ENFORCER, "no report yet")
-    assert patience.judge("a", outcome) is outcome
-    over_at = clock.monotonic() + ENFORCER_SECONDS
-    clock.stand_still(ENFORCER_SECONDS - 10)
-    assert patience.judge("b", other) is other
-    assert patience.judge("a", replace(outcome, generation=2)) is not None
-    assert patience.over_at("a") == over_at, "an edit does not begin the time again"
-    clock.stand_still(10)
-    given_up = patience.judge("a", outcome)
-    assert given_up is not None
-    assert (given_up.phase, given_up.reason) == (Phase.NOT_SERVED, Reason.NO_ENFORCER)
-    assert given_up.message == "no hardware yet, for 5 minutes"
-    assert patience.over_at("a") is None, "nothing more comes with time"
-    assert patience.judge("b", None) is None
-    assert patience.over_at("b") is None, "b is not waited for any more"
-    in_force = replace(outcome, phase=Phase.IN_FORCE, reason="InForce")
-    assert patience.judge("a", in_force) is in_force
-    assert patience.judge("a", outcome) is outcome, "it is waited for again"
+NO_HARDWARE = waiting(POLICY, "node-1", Reason.WAITING_FOR_TOPOLOGY, "no hardware yet")
+
+
+class Waiting:
+    """One node, what is remembered of it, and the time."""
+
+    def __init__(self) -> None:
+        self.now, self.memory = Moment(1e9, 1000.0), NOTHING
+
+    def decide(self, outcome: NodeOutcome | None, **others: Any) -> Decision:
+        """What becomes of an outcome now."""
+        seen = replace(picture(), now=self.now, memory=self.memory, turn_wait="")
+        decision = with_times(replace(seen, **others), Decision(Write.NOTHING, outcome=outcome))
+        self.memory = decision.memory
+        return decision
+
+
+def test_an_enforcer_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+    node = Waiting()
+    over_at = node.now.monotonic + ENFORCER_SECONDS
+    assert node.decide(NO_HARDWARE).outcome is NO_HARDWARE
+    node.now = node.now.after(ENFORCER_SECONDS - 10)
+    edited = replace(NO_HARDWARE, generation=2)
+    assert node.decide(edited).outcome is edited
+    assert node.decide(edited).again_at == over_at, "an edit does not begin the time again"
+    node.now = node.now.after(10)
+    late = node.decide(NO_HARDWARE)
+    assert late.outcome is not None
+    assert (late.outcome.phase, late.outcome.reason) == (Phase.NOT_SERVED, Reason.NO_ENFORCER)
+    assert late.outcome.message == "no hardware yet, for 5 minutes"
+    assert late.again_at is None, "nothing more comes with time"
+
+
+@pytest.mark.parametrize(
+    "outcome", [None, replace(NO_HARDWARE, phase=Phase.IN_FORCE, reason="InForce")]
+)
+def test_an_enforcer_that_has_answered_is_waited_for_again(outcome: NodeOutcome | None) -> None:
+    node = Waiting()
+    node.decide(NO_HARDWARE)
+    node.now = node.now.after(ENFORCER_SECONDS)
+    assert node.decide(outcome).outcome is outcome
+    assert (node.memory, node.decide(outcome).again_at) == (NOTHING, None)
+    assert node.decide(NO_HARDWARE).outcome is NO_HARDWARE
+
+
+def test_a_node_that_waits_for_its_turn_keeps_the_time_of_its_enforcer() -> None:
+    node = Waiting()
+    node.decide(NO_HARDWARE)
+    node.now = node.now.after(ENFORCER_SECONDS)
+    assert node.decide(NO_HARDWARE, turn_wait="others change").outcome is NO_HARDWARE
+    late = node.decide(NO_HARDWARE).outcome
+    assert late is not None
+    assert late.phase is Phase.NOT_SERVED
 
 
 def test_refused_pods_are_counted_as_outcomes_change() -> None:

@@ -33,7 +33,9 @@ def settle(node: MovingNode, most: int = 40) -> list[dict[str, str]]:
         if held(node) != seen[-1]:
             seen.append(held(node))
         node.report()
-        node.wait(2 if node.decision.again_at is None else node.decision.again_at - node.now)
+        is_written = node.decision.write is not Write.NOTHING
+        at = None if is_written else node.decision.again_at
+        node.wait(2 if at is None else at - node.now)
     raise AssertionError(f"the node does not come to rest: {seen[-4:]}")
 
 
