@@ -14,13 +14,13 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.refusal_events import RefusalEvents
-from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView
 from numapin_operator.observe.versioned_cache import Listed
 from numapin_operator.placement import SystemReservation
 from numapin_operator.policies.status_writer import StatusWriter
+from numapin_operator.queues.workqueue import WorkQueue
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import enforcer_status, pod_body
