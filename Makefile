@@ -20,12 +20,9 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds daemon client operator enforcer cli lab campaigns tests examples benchmarks/enforcing
-	MYPYPATH=release $(BIN)/mypy release
-	$(BIN)/mypy benchmarks/scale
-	$(BIN)/mypy benchmarks/hostile
-	$(BIN)/mypy benchmarks/histories
-	$(BIN)/mypy benchmarks/moves
+	$(BIN)/mypy crds daemon client operator enforcer cli lab campaigns benchmarks/numapin_benchmarks tests examples release
+	MYPYPATH=benchmarks/hostile $(BIN)/mypy benchmarks/hostile
+	MYPYPATH=benchmarks/histories $(BIN)/mypy benchmarks/histories
 	$(BIN)/mypy benchmarks/told
 	$(BIN)/mypy benchmarks/upgrade
 	$(BIN)/lint-imports
@@ -70,11 +67,6 @@ demo: setup system  ## run the examples with numapin as pods on a real one-node 
 lab: setup system  ## bring up a real one-node Kubernetes in .lab (docs/lab.md: status, down)
 	$(BIN)/python -m numapin_lab up
 
-# What runs by itself; pod_server.py and pictures.py are parts of others, and hostile, histories, told and upgrade measure nothing.
-ONLY := *
-SCRIPTS := $(wildcard $(foreach name,$(ONLY),benchmarks/$(name).py benchmarks/$(name)/run.py))
-BENCHMARKS := $(filter-out benchmarks/pod_server.py benchmarks/pictures.py benchmarks/hostile/run.py benchmarks/histories/run.py benchmarks/told/run.py benchmarks/upgrade/run.py,$(SCRIPTS))
-
 chaos: setup system  ## kill each part while pods start and end, and count shared exclusive CPUs (PODS=200, SEED=, FROM_SOURCE=1: no images; MOVES=1: ROUNDS=20 moves)
 	$(BIN)/python -m numapin_campaigns chaos $(if $(MOVES),--moves --rounds $(or $(ROUNDS),20),--pods $(or $(PODS),200) $(if $(FROM_SOURCE),--from-source)) $(if $(SEED),--seed $(SEED)) --dir .lab-chaos
 
@@ -95,13 +87,17 @@ systemd: setup system  ## run the tests of a node in a virtual machine with syst
 	NUMAPIN_TEST_AS=pods $(BIN)/pytest tests/e2e/virtual_machine/test_systemd_driver.py
 	NUMAPIN_TEST_DRIVER=systemd NUMAPIN_TEST_AS=processes $(BIN)/pytest $(SYSTEMD_TESTS)
 
+MEASURE := $(BIN)/python -m numapin_benchmarks
+# What prints its figures by itself; with_otlp runs another one, the rest draws.
+BENCHMARKS := announcing discovery end_to_end enforcing informer moves notice operator_latency placement scale
+
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
-	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for name in $(or $(ONLY),$(BENCHMARKS)); do echo "== $$name"; $(MEASURE).$$name; done
 
 scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 12 GiB of memory)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python benchmarks/scale/run.py --nodes 500,1000,2000,5000 --output docs/images/scale.json
-	$(BIN)/python benchmarks/scale/plot.py docs/images/scale.json
+	$(MEASURE).scale --nodes 500,1000,2000,5000 --output docs/images/scale.json
+	$(MEASURE).scale.plot docs/images/scale.json
 
 hostile: setup system  ## an hour of random valid and hostile objects against the operator
 	$(BIN)/python benchmarks/hostile/run.py --minutes 60
@@ -110,13 +106,13 @@ histories: setup  ## search random histories for a write that breaks an invarian
 	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
 
 exhaustive: setup  ## play every history of tiny nodes: each pair of specs, each start state, each single fault (ONLY=a class, SHARD=1/4, STATE=FILE; hours)
-	$(BIN)/python benchmarks/histories/exhaustive.py $(if $(filter-out *,$(ONLY)),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
+	$(BIN)/python benchmarks/histories/exhaustive.py $(if $(ONLY),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
 
 moves: setup  ## what moving containers gains, drawn; and searches compared with every way to move (COUNT=3000)
-	$(BIN)/python benchmarks/moves/run.py --check $(or $(COUNT),3000)
+	$(MEASURE).moves --check $(or $(COUNT),3000)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python benchmarks/moves/run.py --output docs/images/moves.json
-	$(BIN)/python benchmarks/moves/plot.py docs/images/moves.json
+	$(MEASURE).moves --output docs/images/moves.json
+	$(MEASURE).moves.plot docs/images/moves.json
 
 told: setup system  ## does a workload see that CPUs will leave before they do? 100 moves in a virtual machine (COUNT=, NOTICE=2s)
 	$(BIN)/python benchmarks/told/run.py --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s)
@@ -146,8 +142,8 @@ locks: setup  ## write the exact versions and hashes of what the images and the 
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python benchmarks/enforcing/run.py --output docs/images/enforcing.json
-	$(BIN)/python benchmarks/enforcing/plot.py docs/images/enforcing.json
+	$(MEASURE).enforcing --output docs/images/enforcing.json
+	$(MEASURE).enforcing.plot docs/images/enforcing.json
 
 release: setup  ## build what a release consists of in dist/ (REGISTRY=, DOWNLOADS=, BASE=; release/build.py --help)
 	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(if $(BASE),--base $(BASE))

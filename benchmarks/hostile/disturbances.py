@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from invariants import Checks
-from plane import LargePlane
 from stage import Stage
 
 from numapin_api import names
 from numapin_client.resources import LEASES, NODE_ASSIGNMENTS, NODES, Json, Key
 from numapin_daemon.clock import SystemClock
+from numapin_lab.played.control_plane import LargePlane
 
 LEASE: Final = Key(names.LEADER_LEASE, names.NAMESPACE)
 THIEF: Final = "another-replica"

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from operations import Cast
-from operator_process import OperatorRun
 from stage import Stage
 from tenant import guaranteed
 
@@ -15,6 +14,7 @@ from numapin_campaigns.laws.assignment import overlaps
 from numapin_client.client import Source
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import EVENTS, NODE_ASSIGNMENTS, PODS, Json, Key
+from numapin_lab.played.operator_process import OperatorRun
 
 Report = Callable[[str, str], None]
 

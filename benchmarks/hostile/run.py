@@ -36,25 +36,23 @@ from pathlib import Path
 from types import MethodType
 from typing import Any, TextIO
 
-sys.path.append(str(Path(__file__).parents[1] / "scale"))
-
 from disturbances import OUTAGE_SECONDS, Disturbances
 from invariants import Bounds, Checks
 from liar import liar
 from operations import Author, Cast, Operation
-from operator_process import OperatorRun
-from plane import LargePlane, large_plane
-from played_enforcers import played
 from policy_author import policy_author
 from stage import Stage
 from tenant import tenant
 
-from machines import captured
 from numapin_api import names
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.errors import LabError
+from numapin_lab.played.control_plane import LargePlane, large_plane
+from numapin_lab.played.enforcers import played
+from numapin_lab.played.machines import captured
+from numapin_lab.played.operator_process import OperatorRun
 
 ROOT = Path(__file__).parents[2]
 AUTHORS: dict[str, tuple[Author, float]] = {

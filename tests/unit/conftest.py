@@ -1,6 +1,5 @@
 """What the unit tests share: the captured machines, unpacked once, and a clock."""
 
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from numapin_lab.played.machines import captured_names, unpack
 from support.fakes.manual_clock import ManualClock
 
 # A busy machine is not a failure: neither a deadline nor the time to draw examples counts.
@@ -19,8 +19,7 @@ settings.load_profile("unit")
 NO_CONSTANTS = Constants()
 pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: NO_CONSTANTS)
 
-_CAPTURED = Path(__file__).parents[1] / "machines"
-MACHINES = sorted(path.name.removesuffix(".tar.xz") for path in _CAPTURED.glob("*.tar.xz"))
+MACHINES = captured_names()
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +27,7 @@ def captured_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one folder for each captured machine, which has its `sys` and `proc`."""
     target = tmp_path_factory.mktemp("machines")
     for name in MACHINES:
-        with tarfile.open(_CAPTURED / f"{name}.tar.xz") as archive:
-            # Python 3.11.3 and older do not know filters, 3.12 warns without one.
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)
-            archive.extractall(target)
+        unpack(name, target)
     return target
 
 

@@ -1,16 +1,18 @@
 """Drawing the pictures of the measurements."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-PLOT = Path(__file__).parents[3] / "benchmarks" / "enforcing" / "plot.py"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 def test_without_matplotlib_it_says_what_to_install() -> None:
-    """Isolated and without site-packages, Python finds no matplotlib."""
+    """Without site-packages, Python finds no matplotlib."""
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", str(PLOT), "--help"],
+        [sys.executable, "-S", "-m", "numapin_benchmarks.enforcing.plot", "--help"],
+        env={**os.environ, "PYTHONPATH": str(BENCHMARKS)},
         capture_output=True,
         text=True,
         check=False,

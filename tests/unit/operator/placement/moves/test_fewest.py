@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.values.fragmented import Fragmented, check_search, fragmented
+from numapin_benchmarks.moves.fragmented import Fragmented, check_search, fragmented
 
 CASES = 210
 

@@ -1,0 +1,1 @@
+"""Effect, latency and cost of enforcement on one node."""

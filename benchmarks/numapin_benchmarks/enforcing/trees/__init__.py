@@ -1,0 +1,1 @@
+"""Enforcement on cgroups without a cluster, or with an API server alone."""

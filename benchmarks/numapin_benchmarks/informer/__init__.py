@@ -1,0 +1,1 @@
+"""Cost of a local copy of all pods."""

@@ -1,0 +1,1 @@
+"""Placement compared with the kubelet's own managers."""

@@ -1,0 +1,1 @@
+"""The operator in a large cluster."""

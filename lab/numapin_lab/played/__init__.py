@@ -1,0 +1,1 @@
+"""A large cluster: control plane and operator are real, the nodes are played."""
