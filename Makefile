@@ -20,11 +20,7 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds daemon client operator enforcer cli lab campaigns benchmarks/numapin_benchmarks tests examples release
-	MYPYPATH=benchmarks/hostile $(BIN)/mypy benchmarks/hostile
-	MYPYPATH=benchmarks/histories $(BIN)/mypy benchmarks/histories
-	$(BIN)/mypy benchmarks/told
-	$(BIN)/mypy benchmarks/upgrade
+	$(BIN)/mypy crds daemon client operator enforcer cli lab campaigns benchmarks tests examples release
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -87,41 +83,40 @@ systemd: setup system  ## run the tests of a node in a virtual machine with syst
 	NUMAPIN_TEST_AS=pods $(BIN)/pytest tests/e2e/virtual_machine/test_systemd_driver.py
 	NUMAPIN_TEST_DRIVER=systemd NUMAPIN_TEST_AS=processes $(BIN)/pytest $(SYSTEMD_TESTS)
 
-MEASURE := $(BIN)/python -m numapin_benchmarks
 # What prints its figures by itself; with_otlp runs another one, the rest draws.
 BENCHMARKS := announcing discovery end_to_end enforcing informer moves notice operator_latency placement scale
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
-	@set -e; for name in $(or $(ONLY),$(BENCHMARKS)); do echo "== $$name"; $(MEASURE).$$name; done
+	@set -e; for name in $(or $(ONLY),$(BENCHMARKS)); do echo "== $$name"; $(BIN)/python -m numapin_benchmarks.$$name; done
 
 scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 12 GiB of memory)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(MEASURE).scale --nodes 500,1000,2000,5000 --output docs/images/scale.json
-	$(MEASURE).scale.plot docs/images/scale.json
+	$(BIN)/python -m numapin_benchmarks.scale --nodes 500,1000,2000,5000 --output docs/images/scale.json
+	$(BIN)/python -m numapin_benchmarks.scale.plot docs/images/scale.json
 
 hostile: setup system  ## an hour of random valid and hostile objects against the operator
-	$(BIN)/python benchmarks/hostile/run.py --minutes 60
+	$(BIN)/python -m numapin_campaigns.hostile --minutes 60
 
 histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
-	$(BIN)/python benchmarks/histories/run.py --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
+	$(BIN)/python -m numapin_campaigns.histories --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
 
 exhaustive: setup  ## play every history of tiny nodes: each pair of specs, each start state, each single fault (ONLY=a class, SHARD=1/4, STATE=FILE; hours)
-	$(BIN)/python benchmarks/histories/exhaustive.py $(if $(ONLY),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
+	$(BIN)/python -m numapin_campaigns.histories.worlds $(if $(ONLY),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
 
 moves: setup  ## what moving containers gains, drawn; and searches compared with every way to move (COUNT=3000)
-	$(MEASURE).moves --check $(or $(COUNT),3000)
+	$(BIN)/python -m numapin_benchmarks.moves --check $(or $(COUNT),3000)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(MEASURE).moves --output docs/images/moves.json
-	$(MEASURE).moves.plot docs/images/moves.json
+	$(BIN)/python -m numapin_benchmarks.moves --output docs/images/moves.json
+	$(BIN)/python -m numapin_benchmarks.moves.plot docs/images/moves.json
 
 told: setup system  ## does a workload see that CPUs will leave before they do? 100 moves in a virtual machine (COUNT=, NOTICE=2s)
-	$(BIN)/python benchmarks/told/run.py --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s)
+	$(BIN)/python -m numapin_campaigns.told --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s)
 
 steps: setup system  ## kill every choice of operator, enforcer and standby at each step of a resize and of a move (an hour)
 	NUMAPIN_TEST_STEPS=all $(BIN)/pytest tests/e2e/pods/test_resize_steps.py tests/e2e/virtual_machine/test_move_steps.py
 
 upgrade: setup system  ## replace each part by that of another commit and back while a pod is pinned (FROM=a tag or commit)
-	$(BIN)/python benchmarks/upgrade/run.py --from $(or $(FROM),$(error set FROM to a tag or a commit))
+	$(BIN)/python -m numapin_campaigns.upgrade --from $(or $(FROM),$(error set FROM to a tag or a commit))
 
 images:  ## build the images of operator and enforcer (BASE=, TAG=, OUTPUT=; needs buildah)
 	images/build $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG)) $(if $(OUTPUT),--output $(OUTPUT))
@@ -142,8 +137,8 @@ locks: setup  ## write the exact versions and hashes of what the images and the 
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(MEASURE).enforcing --output docs/images/enforcing.json
-	$(MEASURE).enforcing.plot docs/images/enforcing.json
+	$(BIN)/python -m numapin_benchmarks.enforcing --output docs/images/enforcing.json
+	$(BIN)/python -m numapin_benchmarks.enforcing.plot docs/images/enforcing.json
 
 release: setup  ## build what a release consists of in dist/ (REGISTRY=, DOWNLOADS=, BASE=; release/build.py --help)
 	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(if $(BASE),--base $(BASE))

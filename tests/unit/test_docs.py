@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,10 @@ OTHER_PAGES = [Path("CHANGELOG.md"), *(path.relative_to(TOP) for path in TOP.glo
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(
-    r"(?<![\w/.~-])(?:benchmarks|cli|client|crds|daemon|docs|enforcer|examples|lab|manifests|operator|tests)"
+    r"(?<![\w/.~-])(?:benchmarks|campaigns|cli|client|crds|daemon|docs|enforcer|examples|lab|manifests|operator|tests)"
     r"/[\w./*-]*[\w*]"
 )
+MODULE = re.compile(r"-m (numapin_\w+(?:\.\w+)*)")
 TEST = re.compile(r"`(?:[\w/]+/)?((?:test|guest)_\w+(?:\.py)?)`")
 
 
@@ -49,6 +51,12 @@ def test_quoted_tests_exist(page: Path) -> None:
     files = list((TOP / "tests").rglob("*.py"))
     functions = re.findall(r"def (test_\w+)", "\n".join(file.read_text() for file in files))
     assert not quoted - {file.name for file in files} - set(functions)
+
+
+@pytest.mark.parametrize("page", [*PAGES, Path("Makefile")], ids=str)
+def test_quoted_modules_exist(page: Path) -> None:
+    quoted = set(MODULE.findall((TOP / page).read_text()))
+    assert not [name for name in sorted(quoted) if find_spec(name) is None]
 
 
 def test_links_paths_and_anchors_are_recognised() -> None:

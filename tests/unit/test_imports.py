@@ -20,8 +20,18 @@ MARK = "Does no I/O."
 """The last words of the docstring of a module that does none, in a room where others do."""
 
 
-PACKAGES = ("crds", "daemon", "client", "operator", "enforcer", "cli", "lab", "campaigns")
-TOPS = (*PACKAGES, "tests", "benchmarks")
+PACKAGES = (
+    "crds",
+    "daemon",
+    "client",
+    "operator",
+    "enforcer",
+    "cli",
+    "lab",
+    "campaigns",
+    "benchmarks",
+)
+TOPS = (*PACKAGES, "tests")
 MOST_MODULES = 14
 """More in one folder are a drawer: make a room of those that belong together."""
 

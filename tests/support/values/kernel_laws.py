@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_campaigns.laws.cgroup_tree import alone
 from numapin_campaigns.laws.writes import Writes
 from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.status.summary import in_force
-from support.fakes.kernel import KernelModel
 from support.values.kernel_worlds import World
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import held_now
 from support.values.kernel_worlds import World, followers, scattered, specs
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.model import Group, KernelModel
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import desire
-from support.fakes.kernel import Group, KernelModel
 
 NAMING = CgroupNaming(Driver.CGROUPFS)
 

@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SOURCE_ROOTS = ("crds", "daemon", "client", "operator", "enforcer", "cli", "lab", "campaigns")
+SOURCE_ROOTS = (
+    "crds",
+    "daemon",
+    "client",
+    "operator",
+    "enforcer",
+    "cli",
+    "lab",
+    "campaigns",
+    "benchmarks",
+)
 
 
 @pytest.mark.parametrize("root", SOURCE_ROOTS)

@@ -8,9 +8,9 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec, Pools
+from numapin_campaigns.histories.kernel.model import Group
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.runtime.interface import ContainerResources
-from support.fakes.kernel import Group
 from support.fakes.manual_clock import LIMIT_SECONDS
 from support.fakes.runtime import FakeRuntime
 from support.fakes.worlds.background_node import (

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.histories.kernel.model import Group
 from numapin_enforcer.cgroups.tree import Version, parent
 from numapin_enforcer.reconciler import MOST_CHECKS
 from numapin_enforcer.status.summary import summarize
-from support.fakes.kernel import Group
 from support.fakes.worlds.reconciler_world import (
     ALL,
     EXCLUSIVE,

@@ -12,6 +12,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
 from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
@@ -28,7 +29,6 @@ from numapin_enforcer.systemd.interface import (
     SystemdAbsentError,
     SystemdUnavailableError,
 )
-from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.fakes.systemd import FakeSystemd

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Step, Write
-from support.fakes.kernel import KernelModel
 from support.real.cgroups import (
     RealCgroups,
     examples,

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.real.cgroups import RealCgroups, examples, memory_nodes, online_cpus
 from support.values.kernel_laws import (
     Watch,

@@ -3,9 +3,9 @@
 import threading
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_campaigns.histories.kernel.watched import WatchedModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
-from support.fakes.kernels.watched_kernel import WatchedModel
 
 POD = "kubepods/pod1"
 

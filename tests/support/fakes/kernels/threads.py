@@ -6,9 +6,9 @@ Held to the real kernel by `tests/integration/enforcer/cgroups/test_io_threads.p
 from dataclasses import dataclass, field
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.threads.reader import NO_THREADS, Process, ThreadList
-from support.fakes.kernel import KernelModel
 
 SHIM = 50
 """The container runtime, which is in no cgroup of the model; it may use any CPU."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
@@ -24,7 +25,6 @@ from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
 from support.fakes.kernels.new_pods import NewPods
 from support.fakes.kernels.threads import ModelThreads
-from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
 
 MACHINE = Topology(

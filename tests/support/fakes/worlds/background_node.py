@@ -9,6 +9,7 @@ from typing import Any, Literal
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
 from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.memory.binding import SavedMems
@@ -26,7 +27,6 @@ from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.systemd.updater import SliceUpdater
-from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.fakes.systemd import FakeSystemd

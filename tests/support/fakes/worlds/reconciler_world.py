@@ -3,13 +3,13 @@
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.reconciler import Converged, Reconciler
-from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 
 NAMING = CgroupNaming(Driver.CGROUPFS)
 MACHINE = Topology(

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cfs_quota.lifted import FILE_NAME, LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Quota, Write
-from support.fakes.kernel import KernelModel
 
 POD, EXCLUSIVE = "kubepods/pod1", "kubepods/pod1/" + "a" * 64
 TWO, NONE = Quota(200_000), Quota(None)

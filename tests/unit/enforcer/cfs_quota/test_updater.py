@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cfs_quota.plan import UnlimitedCgroups
 from numapin_enforcer.cfs_quota.updater import KUBELET_SECONDS, CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Quota, Write
-from support.fakes.kernel import KernelModel
 from support.fakes.manual_clock import LIMIT_SECONDS, ManualClock
 
 PATH = "kubepods/pod1"

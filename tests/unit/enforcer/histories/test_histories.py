@@ -8,8 +8,7 @@ from typing import get_args
 
 import pytest
 
-from numapin_campaigns.laws.writes import BrokenLawError
-from support.histories.actions import (
+from numapin_campaigns.histories.actions import (
     Action,
     Assign,
     FenceNew,
@@ -26,7 +25,7 @@ from support.histories.actions import (
     Restrict,
     StandbyPass,
 )
-from support.histories.search import (
+from numapin_campaigns.histories.search import (
     EVERYTHING,
     FAILURES,
     Kind,
@@ -34,6 +33,7 @@ from support.histories.search import (
     random_history,
     shortened,
 )
+from numapin_campaigns.laws.writes import BrokenLawError
 
 ENOMEM, ENOSPC = 12, 28
 SEEDS = 50

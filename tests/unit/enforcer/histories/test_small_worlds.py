@@ -11,14 +11,14 @@ from itertools import islice, permutations, product
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.histories.actions import Assign, History, Make, Name, Overwrite, Own, Pass
+from numapin_campaigns.histories.node import Node
+from numapin_campaigns.histories.replay import Replay
+from numapin_campaigns.histories.search import broken_law
+from numapin_campaigns.histories.worlds.small_worlds import CLASSES, WORLDS, Case, World, cases
+from numapin_campaigns.histories.worlds.start_states import SHAPES, histories, states
 from numapin_campaigns.laws.writes import BrokenLawError
 from numapin_enforcer.cgroups.write import Write
-from support.histories.actions import Assign, History, Make, Name, Overwrite, Own, Pass
-from support.histories.node import Node
-from support.histories.replay import Replay
-from support.histories.search import broken_law
-from support.histories.small_worlds import CLASSES, WORLDS, Case, World, cases
-from support.histories.start_states import SHAPES, histories, states
 
 COMPLETE = [(fault, "sandbox", version) for fault in CLASSES for version in (1, 2)]
 COMPLETE += [(fault, "in classes", 2) for fault in ("kill", "hung", "meddle")]

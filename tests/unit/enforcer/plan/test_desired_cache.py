@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Tree, Version, contains, parent
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.involved import involved
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.fakes.worlds.reconciler_world import (
     EXCLUSIVE,
     MACHINE,

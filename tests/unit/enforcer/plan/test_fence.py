@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import NodeAssignmentSpec, Pools
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Tree, Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.fence import breached, fence, fence_new
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import Watch, exclusive_containers, pool_of
 from support.values.kernel_passes import enforce, holders, in_force, patient, refuse
 from support.values.kernel_worlds import (

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.tree import Version, contains
 from numapin_enforcer.cgroups.watch.inotify import Changes
@@ -14,7 +15,6 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.fakes.worlds.reconciler_world import EXCLUSIVE, NAMES, OTHER, A, C, own
 from support.fakes.worlds.reconciler_world import World as SmallWorld
 from support.values.kernel_laws import Watch, assert_reached

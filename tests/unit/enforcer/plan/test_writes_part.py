@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.hardware.part import Withheld, part_of
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.values.kernel_passes import enforce, in_force, patient
 from support.values.kernel_worlds import World, specs, worlds
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Setting, Step, Write
 from numapin_enforcer.plan.writes import plan
-from support.fakes.kernel import KernelModel
 from support.values.kernel_laws import exclusive_containers
 from support.values.kernel_passes import holders, patient, tree_after_a_spec, tree_of_others
 from support.values.kernel_worlds import NAMING, World, worlds

@@ -11,6 +11,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Tree, Version
@@ -27,7 +28,6 @@ from numapin_enforcer.standby.fencing import (
 from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
 from support.fakes.kernels.flushing_kernel import POD, FlushingKernel
 from support.fakes.kernels.new_pods import NewPods
-from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 from support.fakes.manual_clock import ManualClock
 
 MACHINE = Topology(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_campaigns.histories.kernel.watched import WatchedModel
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.memory.binding import FILE_NAME, BindingTree, SavedMems
 from numapin_enforcer.cgroups.memory.stat_files import read_hugetlb_stat
@@ -20,7 +21,6 @@ from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
-from support.fakes.kernels.watched_kernel import WatchedModel
 
 PATH = "kubepods/pod1"
 BIND = Write(PATH, MemSet((1,)), Step.MOVE_MEMORY, may_block=True)

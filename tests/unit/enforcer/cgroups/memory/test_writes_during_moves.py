@@ -8,6 +8,7 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
 from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupRefusedError
 from numapin_enforcer.cgroups.memory.writes_during_moves import MOST_WAITING, MoveGate, PatientFiles
@@ -19,7 +20,6 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.reconciler import Reconciler
 from support.fakes.kernels.flushing_kernel import POD, FlushingKernel
-from support.fakes.kernels.watched_kernel import ModelWatch, WatchedModel
 
 TWO_NODES = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, cpu // 2) for cpu in range(4)),

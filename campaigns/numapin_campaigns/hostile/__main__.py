@@ -1,6 +1,6 @@
 """A run with random valid and hostile objects, against the real kube-apiserver and the operator.
 
-    python benchmarks/hostile/run.py [--minutes 20] [--seed N] [--output FOLDER]
+    python -m numapin_campaigns.hostile [--minutes 20] [--seed N] [--output FOLDER]
 
 Three authors work side by side: a tenant who creates, changes and deletes pods; a node whose
 enforcer and kubelet lie; an administrator who writes absurd policies. Beside them are control nodes
@@ -36,25 +36,24 @@ from pathlib import Path
 from types import MethodType
 from typing import Any, TextIO
 
-from disturbances import OUTAGE_SECONDS, Disturbances
-from invariants import Bounds, Checks
-from liar import liar
-from operations import Author, Cast, Operation
-from policy_author import policy_author
-from stage import Stage
-from tenant import tenant
-
 from numapin_api import names
+from numapin_campaigns.hostile.disturbances import OUTAGE_SECONDS, Disturbances
+from numapin_campaigns.hostile.invariants import Bounds, Checks
+from numapin_campaigns.hostile.liar import liar
+from numapin_campaigns.hostile.operations import Author, Cast, Operation
+from numapin_campaigns.hostile.policy_author import policy_author
+from numapin_campaigns.hostile.stage import Stage
+from numapin_campaigns.hostile.tenant import tenant
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.errors import LabError
+from numapin_lab.installed.manifests import OVERLAY
 from numapin_lab.played.control_plane import LargePlane, large_plane
 from numapin_lab.played.enforcers import played
 from numapin_lab.played.machines import captured
 from numapin_lab.played.operator_process import OperatorRun
 
-ROOT = Path(__file__).parents[2]
 AUTHORS: dict[str, tuple[Author, float]] = {
     "tenant": (tenant, 0.5),
     "node": (liar, 0.7),
@@ -254,9 +253,8 @@ def main() -> int:
         plane = large_plane(Path(name) / "plane")
         try:
             plane.start()
-            overlay = ROOT / "manifests" / "overlays" / "default"
-            plane.kubectl("apply", "--server-side", "-k", str(overlay))
-            rights = ROOT / "manifests" / "components" / "eviction" / "rbac.yaml"
+            plane.kubectl("apply", "--server-side", "-k", str(OVERLAY))
+            rights = OVERLAY.parents[1] / "components" / "eviction" / "rbac.yaml"
             plane.kubectl("apply", "-f", str(rights))
             found = asyncio.run(perform(plane, record, options))
         finally:

@@ -1,10 +1,9 @@
-"""What a tenant does who may create, change and delete pods in a namespace. Does no I/O."""
+"""What a tenant does who may create, change and delete pods in a namespace."""
 
 import random
 from typing import Any
 
-from operations import Cast, Operation, weighted
-
+from numapin_campaigns.hostile.operations import Cast, Operation, weighted
 from numapin_client.resources import PODS, Json, Key
 
 NAMESPACE = "hostile"

@@ -1,7 +1,7 @@
 """One request of an author to the API server, and the random choices that lead to it.
 
 An author's operation number N depends on the seed, on N, and on the few objects that it may refer
-to (`Cast`), so that a failure can be repeated with the same seed. Does no I/O.
+to (`Cast`), so that a failure can be repeated with the same seed.
 """
 
 import random

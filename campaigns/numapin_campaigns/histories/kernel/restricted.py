@@ -4,10 +4,10 @@ import errno
 from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_campaigns.histories.kernel.model import Group
+from numapin_campaigns.histories.kernel.watched import WatchedModel
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, parent
-from support.fakes.kernel import Group
-from support.fakes.kernels.watched_kernel import WatchedModel
 
 
 class Kernel(WatchedModel):
@@ -44,15 +44,18 @@ class Kernel(WatchedModel):
         return True
 
     def vanish(self, path: str) -> None:
+        """A container ends."""
         super().vanish(path)
         self._tree = None
 
     def read(self) -> Tree:
+        """Every cgroup as it is now; the same object until something changes."""
         if self._tree is None:
             self._tree = super().read()
         return self._tree
 
     def read_one(self, path: str) -> Cgroup:
+        """One cgroup of `read`."""
         found = self.read().cgroups
         if path not in found:
             raise CgroupVanishedError(path, None, errno.ENOENT, "gone")

@@ -1,25 +1,11 @@
 """Plays a history with the real reconciler and fence on the kernel model, judging each write."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.errors import CgroupError, error_of
-from numapin_enforcer.cgroups.tree import Tree, Version, contains
-from numapin_enforcer.cgroups.tree_cache import TreeCache
-from numapin_enforcer.cgroups.watch.inotify import Changes
-from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.goals import AssignmentGoal
-from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.growth import leave_growth
-from numapin_enforcer.plan.writes import Held, Plan
-from numapin_enforcer.reconciler import MOST_CHECKS, Converged, Reconciler
-from numapin_enforcer.status.summary import summarize
-from support.fakes.kernels.watched_kernel import ModelWatch
-from support.histories.actions import (
+from numapin_campaigns.histories.actions import (
     SANDBOX,
     Action,
     Assign,
@@ -42,27 +28,22 @@ from support.histories.actions import (
     StandbyPass,
     container_of,
 )
-from support.histories.kernel import Kernel
-from support.histories.laws import Laws
-from support.histories.standby import Standby
+from numapin_campaigns.histories.goal import NotingGoal
+from numapin_campaigns.histories.kernel.restricted import Kernel
+from numapin_campaigns.histories.kernel.watched import ModelWatch
+from numapin_campaigns.histories.laws import Laws
+from numapin_campaigns.histories.standby import Standby
+from numapin_enforcer.cgroups.apply import apply
+from numapin_enforcer.cgroups.errors import CgroupError, error_of
+from numapin_enforcer.cgroups.tree import Version, contains
+from numapin_enforcer.cgroups.tree_cache import TreeCache
+from numapin_enforcer.cgroups.watch.inotify import Changes
+from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.reconciler import MOST_CHECKS, Converged, Reconciler
+from numapin_enforcer.status.summary import summarize
 
 FaultsOf = Callable[[str, int], Iterable[Fault]]
 """The faults at the write number `nth` (from 0) of a pass to a cgroup."""
-
-
-@dataclass(frozen=True)
-class _Goal(AssignmentGoal):
-    """Notes on a node whether a plan would leave writes to the runtime of these cgroups."""
-
-    grows: frozenset[str] = field(default=frozenset(), compare=False)
-    node: "Node | None" = field(default=None, compare=False)
-
-    def plan(self, tree: Tree, desired: Mapping[str, Desired], held: Held) -> Plan:
-        steps = AssignmentGoal.plan(self, tree, desired, held)
-        if self.node is not None and not self.node.may_leave:
-            left = leave_growth(steps, self.grows, tree, desired, held).left
-            self.node.may_leave = bool(left)
-        return steps
 
 
 class _KilledError(Exception):
@@ -195,8 +176,8 @@ class Node:
     ) -> None:
         given = frozenset(by_runtime)
         grows, noting = frozenset(self._named()), None if given else self
-        goal = _Goal(
-            assign.spec(), self.topology, names, by_runtime=given, grows=grows, node=noting
+        goal = NotingGoal(
+            assign.spec(), self.topology, names, by_runtime=given, grows=grows, noting=noting
         )
         done = self.reconciler.converge(goal, full_resync=full_resync)
         for path in sorted(done.growing):
@@ -317,5 +298,5 @@ def _planned(faults: tuple[Fault, ...]) -> FaultsOf:
     return lambda short, nth: [one for one in faults if (one.cgroup, one.nth) == (short, nth)]
 
 
-def _no_faults(short: str, nth: int) -> Iterable[Fault]:
+def _no_faults(_: str, __: int) -> Iterable[Fault]:
     return ()

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from numapin_api.cpuset import CpuSet
-from numapin_campaigns.laws.writes import BrokenLawError
-from support.histories.actions import (
+from numapin_campaigns.histories.actions import (
     SANDBOX,
     Action,
     Assign,
@@ -28,8 +27,9 @@ from support.histories.actions import (
     StandbyPass,
     container_of,
 )
-from support.histories.node import Node
-from support.histories.specs import placed, resized
+from numapin_campaigns.histories.node import Node
+from numapin_campaigns.histories.specs import placed, resized
+from numapin_campaigns.laws.writes import BrokenLawError
 
 REFUSALS = (
     errno.EINVAL,

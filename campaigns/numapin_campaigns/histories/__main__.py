@@ -1,12 +1,12 @@
 """A long search for a history of a node in which a write of the enforcer breaks a law.
 
-    python benchmarks/histories/run.py [--kind failures] [--from 0] [--count 10000] [--state FILE]
+    python -m numapin_campaigns.histories [--kind failures] [--from 0] [--count 10000]
 
 Each seed is a history: pods and containers come and go, runtimes and users write cgroups, specs
 follow one another, writes fail, the standby stands in. It is played with the real reconciler on the
-kernel model, and judged after every single write by rules that do not use the planner
-(`tests/support/histories`). The first violation is printed as short as it can be, as Python that
-belongs in tests/unit/enforcer/histories/test_histories.py, and ends the search with status 1.
+kernel model, and judged after every single write by rules that do not use the planner. The first
+violation is printed as short as it can be, as Python that belongs in
+tests/unit/enforcer/histories/test_histories.py, and ends the search with status 1.
 
 With --state a search goes on where the last one with that file ended.
 """
@@ -17,9 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2] / "tests"))
-
-from support.histories.search import EVERYTHING, KINDS, Kind, random_history, shortened
+from numapin_campaigns.histories.search import EVERYTHING, KINDS, Kind, random_history, shortened
 
 EVERY_SECONDS = 10.0
 """Time between two lines of progress."""

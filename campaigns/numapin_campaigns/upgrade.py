@@ -1,6 +1,6 @@
 """From another commit to this one and back, part by part, while a pod has an exclusive CPU.
 
-    python benchmarks/upgrade/run.py --from REF [--seconds 3]
+    python -m numapin_campaigns.upgrade --from REF [--seconds 3]
 
 REF is a tag or a commit of this repository. Its programs are installed in a virtual environment of
 their own, and start as the operator, enforcer and standby of a lab with the real kubelet. Then CRDs

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from numapin_api.cpuset import CpuSet
-from support.histories.actions import SANDBOX, Assign, History, Own
+from numapin_campaigns.histories.actions import SANDBOX, Assign, History, Own
 
 
 def placed(pick: Random, history: History, running: Collection[tuple[str, str]]) -> Assign:

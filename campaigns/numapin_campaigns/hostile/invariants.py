@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from operations import Cast
-from stage import Stage
-from tenant import guaranteed
-
+from numapin_campaigns.hostile.operations import Cast
+from numapin_campaigns.hostile.stage import Stage
+from numapin_campaigns.hostile.tenant import guaranteed
 from numapin_campaigns.laws.assignment import overlaps
 from numapin_client.client import Source
 from numapin_client.errors import ClientError, NotFoundError

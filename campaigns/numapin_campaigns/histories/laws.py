@@ -17,12 +17,12 @@ from collections.abc import Collection, Mapping
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_campaigns.histories.actions import container_of
+from numapin_campaigns.histories.kernel.restricted import Kernel
 from numapin_campaigns.laws.cgroup_tree import alone, shared
 from numapin_campaigns.laws.writes import BrokenLawError, Writes
 from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Write
-from support.histories.actions import container_of
-from support.histories.kernel import Kernel
 
 Key = tuple[str, str]
 """Pod and name of a container."""

@@ -8,8 +8,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from operations import Cast, Operation
-
+from numapin_campaigns.hostile.operations import Cast, Operation
 from numapin_client.client import ApiClient
 from numapin_client.connection import MERGE_PATCH, Request
 from numapin_client.errors import ClientError

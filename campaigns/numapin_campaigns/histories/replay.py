@@ -14,9 +14,9 @@ from typing import Any
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
+from numapin_campaigns.histories.actions import Assign, History, Pass
+from numapin_campaigns.histories.node import Node
 from numapin_enforcer.cgroups.naming import CgroupNaming
-from support.histories.actions import Assign, History, Pass
-from support.histories.node import Node
 
 _CONSTANT = frozenset(
     (History, Topology, Assign, NodeAssignmentSpec, CgroupNaming, MappingProxyType)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet
-from support.histories.actions import (
+from numapin_campaigns.histories.actions import (
     Action,
     End,
     Enter,
@@ -20,7 +20,7 @@ from support.histories.actions import (
     Pass,
     Refuse,
 )
-from support.histories.small_worlds import World, is_sorted, places
+from numapin_campaigns.histories.worlds.small_worlds import World, is_sorted, places
 
 SHAPES: Mapping[str, World] = {
     "one": World(("g1/a1", "b3/c4"), ("g1/a",)),

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from invariants import Checks
-from stage import Stage
-
 from numapin_api import names
+from numapin_campaigns.hostile.invariants import Checks
+from numapin_campaigns.hostile.stage import Stage
 from numapin_client.resources import LEASES, NODE_ASSIGNMENTS, NODES, Json, Key
 from numapin_daemon.clock import SystemClock
 from numapin_lab.played.control_plane import LargePlane

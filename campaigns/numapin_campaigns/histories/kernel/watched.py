@@ -4,11 +4,11 @@ import errno
 from collections.abc import Callable, Iterable
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Cgroup, Tree
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Write
-from support.fakes.kernel import KernelModel
 
 
 class WatchedModel(KernelModel):
@@ -25,18 +25,22 @@ class WatchedModel(KernelModel):
         self.between_reads: Callable[[], object] = bool
 
     def make(self, path: str) -> None:
+        """As mkdir, with an event."""
         super().make(path)
         self.appeared.append(path)
 
     def vanish(self, path: str) -> None:
+        """A container ends, with an event."""
         super().vanish(path)
         self.vanished.append(path)
 
     def write(self, write: Write) -> None:
+        """One write, with an event if the kernel takes it."""
         super().write(write)
         self.written.append(write.path)
 
     def read(self) -> Tree:
+        """Every cgroup as it is now; counted."""
         if self.root not in self.groups:
             raise CgroupVanishedError(self.root, None, errno.ENOENT, "gone")
         self.full_reads += 1
@@ -44,6 +48,7 @@ class WatchedModel(KernelModel):
         return super().read()
 
     def read_one(self, path: str) -> Cgroup:
+        """One cgroup as it is now; counted."""
         self.reads += 1
         self.between_reads()
         found = super().read().cgroups
@@ -52,6 +57,7 @@ class WatchedModel(KernelModel):
         return found[path]
 
     def read_effective_cpus(self, path: str) -> CpuSet:
+        """The CPUs that one cgroup really has; counted."""
         return self.read_one(path).effective_cpus
 
     def read_numa_stat(self, path: str) -> str:
@@ -65,6 +71,7 @@ class WatchedModel(KernelModel):
         return ""
 
     def has_tasks(self, path: str) -> bool:
+        """Whether a task is in the cgroup itself."""
         return self._group(path).tasks > 0
 
 
@@ -75,9 +82,11 @@ class ModelWatch:
         self._model, self.problem = model, ""
 
     def cover(self, paths: Iterable[str]) -> None:
+        """Watch these cgroups and no others."""
         self._model.covered = set(paths)
 
     def read(self) -> Changes:
+        """What changed since the last call."""
         model = self._model
         lists = (model.appeared, model.vanished, model.written)
         appeared, vanished, written = map(tuple, lists)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from numapin_api.cpuset import CpuSet
-from numapin_campaigns.laws.writes import BrokenLawError
-from support.histories.actions import (
+from numapin_campaigns.histories.actions import (
     Action,
     Assign,
     End,
@@ -32,8 +31,9 @@ from support.histories.actions import (
     Refuse,
     StandbyPass,
 )
-from support.histories.node import Node
-from support.histories.replay import Replay
+from numapin_campaigns.histories.node import Node
+from numapin_campaigns.histories.replay import Replay
+from numapin_campaigns.laws.writes import BrokenLawError
 
 Place = tuple[str, int]
 """A write of a pass: its cgroup, and how many writes to that cgroup came before."""
@@ -103,7 +103,7 @@ WORLDS: Mapping[str, World] = {
 
 def places(history: History, action: Pass) -> list[Place]:
     """The writes of the pass that comes after a history, in order, up to a broken law."""
-    return [place for place, _ in at_each_write(history, action, lambda node: ())]
+    return [place for place, _ in at_each_write(history, action, lambda _: ())]
 
 
 def at_each_write(

@@ -43,8 +43,8 @@ class KernelModel:
         self.groups = {root: Group()}
         if version is Version.V1:
             self.groups[root] = Group(possible, mems)
-        self.before_write: Callable[[Write], None] = lambda write: None
-        self.after_write: Callable[[Write], None] = lambda write: None
+        self.before_write: Callable[[Write], None] = lambda _: None
+        self.after_write: Callable[[Write], None] = lambda _: None
 
     def make(self, path: str) -> None:
         """As mkdir, asking for nothing: empty on v1, inherited on v2.

@@ -1,11 +1,10 @@
 """Every history of tiny nodes: each pair of specs, each start state, each single fault.
 
-    python benchmarks/histories/exhaustive.py [--state FILE] [--shard 1/4] [--only meddle]
+    python -m numapin_campaigns.histories.worlds [--state FILE] [--shard 1/4] [--only meddle]
 
 A row of the table is one class of faults in one world, complete: every history there is, but for
-those that are like another one (`tests/support/histories/small_worlds.py` and `start_states.py`).
-Each is played with the real reconciler and fence on the kernel model, and judged after every single
-write as those of run.py are; what several have in common is played once (`replay.py`). The first
+those that are like another one (`small_worlds.py`, `start_states.py`). Each is judged after every
+single write as random ones are; what several have in common is played once (`replay.py`). The first
 violations are printed, shortened, as Python that belongs in
 tests/unit/enforcer/histories/test_histories.py, and the status is 1 in the end.
 
@@ -22,13 +21,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2] / "tests"))
-
-from support.histories.actions import History
-from support.histories.replay import Replay
-from support.histories.search import shortened
-from support.histories.small_worlds import CLASSES, WORLDS, cases
-from support.histories.start_states import SHAPES, histories, states
+from numapin_campaigns.histories.actions import History
+from numapin_campaigns.histories.replay import Replay
+from numapin_campaigns.histories.search import shortened
+from numapin_campaigns.histories.worlds.small_worlds import CLASSES, WORLDS, cases
+from numapin_campaigns.histories.worlds.start_states import SHAPES, histories, states
 
 VERSIONS = (1, 2)
 CPUS = (2, 3)

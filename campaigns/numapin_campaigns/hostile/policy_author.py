@@ -1,13 +1,12 @@
 """What an administrator does who errs: policies that are absurd, contradict or change all the time.
 
-No policy of this author governs the control nodes: theirs has a higher priority. Does no I/O.
+No policy of this author governs the control nodes: theirs has a higher priority.
 """
 
 import random
 from typing import Any
 
-from operations import Cast, Operation, weighted
-
+from numapin_campaigns.hostile.operations import Cast, Operation, weighted
 from numapin_client.resources import CPU_POLICIES, NAMESPACES, Json, Key
 
 POLICIES = 12

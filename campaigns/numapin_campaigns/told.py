@@ -1,6 +1,6 @@
 """Does a workload see that CPUs will leave it before they do? Each of many moves is checked.
 
-    python benchmarks/told/run.py [--moves N] [--notice 2s] [--dir LAB] [-o FILE]
+    python -m numapin_campaigns.told [--moves N] [--notice 2s] [--dir LAB] [-o FILE]
 
 Starts a lab whose node is a virtual machine with two NUMA nodes and a real kubelet. A container is
 moved back and forth between them. A process in it watches its file of the downward API with inotify

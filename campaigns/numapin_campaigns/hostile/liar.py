@@ -1,11 +1,10 @@
-"""What a node does whose enforcer and kubelet lie. Does no I/O."""
+"""What a node does whose enforcer and kubelet lie."""
 
 import copy
 import random
 from typing import Any
 
-from operations import Cast, Operation, weighted
-
+from numapin_campaigns.hostile.operations import Cast, Operation, weighted
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
 
 LISTS = ["0-3", "0-65535", "5", "0,2,4,6", "8191", "0-8191", "0-1023", "3-1", "0-0", "7-9", "0-63"]

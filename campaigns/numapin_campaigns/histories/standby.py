@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from numapin_api.topology import Topology
+from numapin_campaigns.histories.actions import Assign
+from numapin_campaigns.histories.kernel.restricted import Kernel
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
-from support.histories.actions import Assign
-from support.histories.kernel import Kernel
 
 
 class _NoEvents:

@@ -1,0 +1,1 @@
+"""Random valid and hostile objects against the operator and a real API server."""
