@@ -25,8 +25,6 @@ printed, and written with the figures.
 
 import argparse
 import json
-import os
-import platform
 import re
 import signal
 import sys
@@ -37,10 +35,10 @@ from pathlib import Path
 from typing import Any
 
 from numapin_benchmarks.enforcing import away, drift, isolation, start
-from numapin_benchmarks.enforcing.labs import Bench, numapin, progress, static_kubelet
+from numapin_benchmarks.enforcing.labs import Bench, numapin, static_kubelet
 from numapin_benchmarks.enforcing.sharing import Effort, compare
 from numapin_benchmarks.enforcing.trees import fence, moving, storm, weight
-from numapin_enforcer.cgroups.mounts import find_mounts
+from numapin_benchmarks.surroundings import load, machine, progress
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import HEADER, Figure
 
@@ -151,22 +149,6 @@ def to_text(document: dict[str, Any]) -> str:
     numbers = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
     spread = json.dumps(document, indent=1)
     return numbers.sub(lambda found: f"[{' '.join(found[1].split())}]", spread) + "\n"
-
-
-def load() -> float:
-    """The load average of the last minute."""
-    return round(os.getloadavg()[0], 2)
-
-
-def machine() -> dict[str, Any]:
-    """The properties of this machine on which the figures depend."""
-    return {
-        "cpus": os.cpu_count(),
-        "architecture": platform.machine(),
-        "kernel": ".".join(platform.release().split(".")[:2]),
-        "cgroups": f"v{find_mounts(fence.CGROUPFS).version}",
-        "python": platform.python_version(),
-    }
 
 
 def build_parser() -> argparse.ArgumentParser:

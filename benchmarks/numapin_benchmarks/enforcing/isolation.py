@@ -14,7 +14,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from numapin_benchmarks.enforcing.labs import POLICY, Bench, progress
+from numapin_benchmarks.enforcing.labs import POLICY, Bench
+from numapin_benchmarks.surroundings import progress
 from numapin_lab.measurement.figures import Figure
 from numapin_lab.running_lab import BUSY, pod, policy
 

@@ -1,7 +1,6 @@
 """Labs to measure on; pods are created by single API calls, as kubectl takes 0.1 s for each."""
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numapin_benchmarks.surroundings import progress
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
@@ -22,11 +22,6 @@ AGENTS = frozenset({"operator", "enforcer"})
 POLICY = "bench"
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.02
-
-
-def progress(line: str) -> None:
-    """Print a line of progress to standard error."""
-    print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

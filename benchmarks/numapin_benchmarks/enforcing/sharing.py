@@ -17,7 +17,8 @@ from pathlib import Path
 
 from numapin_api.cpuset import CpuSet
 from numapin_benchmarks.enforcing.drift import cpus_of, repair
-from numapin_benchmarks.enforcing.labs import Bench, progress
+from numapin_benchmarks.enforcing.labs import Bench
+from numapin_benchmarks.surroundings import progress
 from numapin_campaigns.recording.recording import Change, Recording, recording
 from numapin_lab.measurement.figures import Figure
 from numapin_lab.running_lab import BUSY, pod

@@ -118,10 +118,11 @@ def _run_official(port: int, pods: int, events: int) -> Result:
 
     before, begun, begun_cpu = resident_mib(os.getpid()), time.perf_counter(), time.process_time()
     items: dict[tuple[str, str], tuple[str, ...]] = {}
-    token = ""
+    token: str | None = None
     while True:
-        page = api.list_pod_for_all_namespaces(limit=CHUNK, _continue=token or None)
+        page = api.list_pod_for_all_namespaces(limit=CHUNK, _continue=token)
         items.update({key(each): fields(each) for each in page.items})
+        assert page.metadata is not None
         token = page.metadata._continue  # noqa: SLF001 (the official client's name)
         if not token:
             break

@@ -33,7 +33,7 @@ def pod(number: int, version: int) -> dict[str, Any]:
         "terminationMessagePath": "/dev/termination-log",
         "imagePullPolicy": "IfNotPresent",
     }
-    fields = {
+    fields: dict[str, dict[str, Any]] = {
         f'k:{{"name":"SETTING_{n}"}}': {".": {}, "f:name": {}, "f:value": {}} for n in range(12)
     }
     return {

@@ -29,8 +29,6 @@ need some 10 GiB of memory. etcd does not wait for the disk.
 import argparse
 import asyncio
 import json
-import os
-import platform
 import random
 import signal
 import sys
@@ -46,8 +44,9 @@ from numapin_benchmarks.scale import steps
 from numapin_benchmarks.scale.notes import Notes
 from numapin_benchmarks.scale.population import Size, fill
 from numapin_benchmarks.scale.scrapes import scrape
-from numapin_benchmarks.scale.steps import Scene, progress
+from numapin_benchmarks.scale.steps import Scene
 from numapin_benchmarks.scale.table import rows
+from numapin_benchmarks.surroundings import load, machine, progress
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import CPU_POLICIES
@@ -131,7 +130,7 @@ async def run_steps(scene: Scene, options: Any) -> None:
 def one_size(size: Size, options: Any) -> dict[str, Any]:
     """The figures of one size, in a control plane of its own."""
     progress(f"{size.nodes} nodes, {size.nodes * size.pods} pods")
-    before = os.getloadavg()[0]
+    before = load()
     with (
         tempfile.TemporaryDirectory(prefix="numapin-scale-", dir=options.folder) as name,
         filled_plane(Path(name), size) as plane,
@@ -142,18 +141,8 @@ def one_size(size: Size, options: Any) -> dict[str, Any]:
         "pods": size.pods,
         "exclusive": size.exclusive,
         "date": time.strftime("%Y-%m-%d"),
-        "load": [round(before, 2), round(os.getloadavg()[0], 2)],
+        "load": [before, load()],
         "figures": figures,
-    }
-
-
-def machine() -> dict[str, Any]:
-    """The properties of this machine on which the figures depend."""
-    return {
-        "cpus": os.cpu_count(),
-        "architecture": platform.machine(),
-        "kernel": ".".join(platform.release().split(".")[:2]),
-        "python": platform.python_version(),
     }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import random
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from numapin_benchmarks.scale.notes import Notes
 from numapin_benchmarks.scale.population import EXCLUSIVE_CPUS, Size, pod_body
+from numapin_benchmarks.surroundings import progress
 from numapin_client.client import ApiClient
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError
 from numapin_client.resources import CPU_POLICIES, LEASES, PODS, Json, Key
@@ -27,11 +27,6 @@ PATIENCE_SECONDS = 1800.0
 SETTLE_SECONDS = 5.0
 AGAIN_SECONDS = 0.5
 WRITE_VERBS = frozenset({"POST", "PUT", "PATCH", "DELETE", "APPLY"})
-
-
-def progress(text: str) -> None:
-    """A line for a person who waits."""
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 @dataclass

@@ -13,8 +13,8 @@ from typing import TypeVar
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
-from numapin_benchmarks.enforcing.labs import progress
 from numapin_benchmarks.enforcing.trees.cgroup_trees import OWNER, others, pods
+from numapin_benchmarks.surroundings import CGROUPFS, progress
 from numapin_campaigns.recording.observer import real_time
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
@@ -29,7 +29,6 @@ from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import Figure
 
-CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5
 BUDGETS = {Version.V1: "budget 10", Version.V2: "budget 2"}
 FOREIGN = (0, 250, 1000)

@@ -21,6 +21,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
 from numapin_benchmarks.enforcing.trees.cgroup_trees import OWNER, cgroups
+from numapin_benchmarks.surroundings import CGROUPFS
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.mounts import find_mounts
@@ -31,7 +32,6 @@ from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
 from numapin_lab.measurement.figures import Figure, in_runs
 
-CGROUPFS = Path("/sys/fs/cgroup")
 RUNS = 5
 SPIN_SECONDS = 0.3
 REST_SECONDS = 0.3

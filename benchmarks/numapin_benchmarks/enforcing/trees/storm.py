@@ -17,8 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from numapin_benchmarks.enforcing.labs import progress
 from numapin_benchmarks.enforcing.trees import weight
+from numapin_benchmarks.surroundings import CGROUPFS, progress
 from numapin_campaigns.recording.observer import real_time
 from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.measurement.figures import Figure
@@ -26,7 +26,6 @@ from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes import usage
 from numapin_lab.processes.daemons import wait_until
 
-CGROUPFS = Path("/sys/fs/cgroup")
 NEWBORNS, STARTS = 100, 30
 CROWDED, NESTED = 40, 500
 """So many pods have so many cgroups inside a container at the end."""

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from numapin_benchmarks.enforcing.labs import progress
 from numapin_benchmarks.enforcing.trees.cgroup_trees import ID_LENGTH, sleeping
+from numapin_benchmarks.surroundings import CGROUPFS, progress
 from numapin_client.login.in_cluster import SERVICE_ACCOUNT_DIR
 from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.components.build import provide
@@ -39,7 +39,6 @@ from numapin_lab.processes.ports import choose
 NODE = "bench"
 PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
 WAIT_SECONDS = 60
-CGROUPFS = Path("/sys/fs/cgroup")
 THREADS = 8
 """In each container. All are looked at in turn: some at each resync."""
 
