@@ -13,18 +13,7 @@ from typing import Final
 import pytest
 
 from numapin_lab.components.build import provide, say
-from numapin_lab.components.catalog import (
-    CLUSTER,
-    COLLECTOR,
-    CONTROL_PLANE,
-    DRA_DRIVER,
-    HELM,
-    KREW,
-    KUBE_ROUTER,
-    KUBE_SCORE,
-    RUNTIME,
-    TOOLS,
-)
+from numapin_lab.components.catalog import CLUSTER, CONTROL_PLANE, RUNTIME, TOOLS, Component
 from numapin_lab.errors import LabError
 from numapin_lab.images.build import provide_images
 from numapin_lab.vm.kernel import provide_kernel
@@ -32,21 +21,13 @@ from numapin_lab.vm.machine import QEMU
 from numapin_lab.vm.snapshot import provide_snapshot
 from support.suite.areas import has_pods
 
-COMPONENTS: Final = {
+OF_FIXTURES: Final = {
     "control_plane": CONTROL_PLANE,
     "containerd": RUNTIME,
-    "helm": (HELM.name,),
-    "receiver": (COLLECTOR.name,),
-    "dra_driver": (DRA_DRIVER.name,),
-    "kube_score": (KUBE_SCORE.name,),
-    "krew": (KREW.name,),
-    "kube_router": (KUBE_ROUTER.name,),
     "cluster": CLUSTER,
-    "installed_as_pods": CLUSTER,
-    "static_lab": CLUSTER,
     "vm_lab": CLUSTER,
 }
-"""What each fixture needs."""
+"""What each fixture needs. A module that imports a component of the catalog needs that one."""
 
 IMAGES: Final = "the images"
 KERNEL, SNAPSHOT = "vm", "vm_lab"
@@ -71,29 +52,39 @@ class Components:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Find or build what the test asks for. If that fails, its fixtures will say so again."""
-        wanted = set(getattr(item, "fixturenames", ()))
-        if has_pods(item):
-            wanted.add(IMAGES)
-        if wanted := wanted - self._provided:
-            self._provided |= wanted
+        if new := wanted(item) - self._provided:
+            self._provided |= new
             with self._capture.global_and_fixture_disabled():
                 try:
-                    _provide(wanted)
+                    _provide(new)
                 except LabError as error:
                     say(f"lab: {error}")
         return (yield)
 
 
-def _provide(wanted: set[str]) -> None:
-    names = [name for one in COMPONENTS if one in wanted for name in COMPONENTS[one]]
+def wanted(item: pytest.Item) -> set[str]:
+    """The fixtures of a test, and the names of components that its module asks for itself."""
+    module = vars(item.module) if isinstance(item, pytest.Function) else {}
+    found = {one.name for one in module.values() if isinstance(one, Component)}
+    found.update(getattr(item, "fixturenames", ()))
+    if item.nodeid.startswith("tests/e2e/"):
+        found.add("cluster")
+    if has_pods(item):
+        found.add(IMAGES)
+    return found
+
+
+def _provide(new: set[str]) -> None:
+    names = [name for one in OF_FIXTURES if one in new for name in OF_FIXTURES[one]]
+    names += [name for name in TOOLS if name in new]
     programs = provide(list(dict.fromkeys(names))) if names else {}
-    if IMAGES in wanted:
+    if IMAGES in new:
         provide_images(progress=say)
     if shutil.which(QEMU) is None:
         return
-    if {KERNEL, SNAPSHOT} & wanted:
+    if {KERNEL, SNAPSHOT} & new:
         provide_kernel(progress=say)
-    if SNAPSHOT in wanted:
+    if SNAPSHOT in new:
         paths = {name: found.path for name, found in programs.items()}
         provide_snapshot(paths, progress=say, systemd=has_systemd())
 
