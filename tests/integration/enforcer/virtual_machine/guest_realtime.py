@@ -5,10 +5,12 @@ neither an API server nor a runtime: both programs follow a saved assignment.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -37,6 +39,9 @@ KUBECONFIG = {
     "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
     "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
 }
+METRICS_ADDRESS = "127.0.0.1:8099"
+SCRAPE_SECONDS = 10.0
+"""Prometheus' default of `scrape_timeout`."""
 LOOP = ("sh", "-c", "while :; do :; done")
 IDS = (f"{number:064x}" for number in count(1))
 
@@ -84,6 +89,14 @@ class Guest:
     def log(self, name: str) -> str:
         return (self.folder / name).read_text()
 
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the enforcer, and wait until it enforces."""
+        options = (f"--kubeconfig={self.folder / 'kubeconfig'}", "--cri-socket=/run/none.sock")
+        address = f"--health-address={METRICS_ADDRESS}"
+        enforcer = self.launch("enforcer", "numapin_enforcer", *options, address)
+        until(lambda: cpus_of(self.tenant) == "0", "the enforcer")
+        return enforcer
+
     def fences(self, name: str) -> bool:
         """Make a Guaranteed pod as the kubelet does, and wait until it is off exclusive CPUs."""
         pod = make(f"kubepods/pod{name}")
@@ -91,6 +104,17 @@ class Guest:
         self.spawn(box, "sleep", "10000")
         until(lambda: cpus_of(pod) == cpus_of(box) == "0", f"pod {name} to be fenced")
         return True
+
+
+def is_scraped() -> bool:
+    """Whether the enforcer answers as Prometheus asks."""
+    try:
+        with urllib.request.urlopen(
+            f"http://{METRICS_ADDRESS}/metrics", timeout=SCRAPE_SECONDS
+        ) as page:
+            return "numapin_enforces" in page.read().decode()
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -108,15 +132,15 @@ def guest(tmp_path: Path) -> Iterator[Guest]:
     for process in made.started:
         process.kill()
         process.wait()
+    for folder, _, _ in os.walk(PODS, topdown=False):
+        Path(folder).rmdir()
 
 
 def test_a_real_time_thread_in_the_pool_switches_neither_enforcer_nor_standby_off(
     guest: Guest,
 ) -> None:
     """It has the highest priority that is below theirs, and never waits."""
-    options = (f"--kubeconfig={guest.folder / 'kubeconfig'}", "--cri-socket=/run/none.sock")
-    enforcer = guest.launch("enforcer", "numapin_enforcer", *options)
-    until(lambda: cpus_of(guest.tenant) == "0", "the enforcer")
+    enforcer = guest.start()
     guest.launch("standby", "numapin_enforcer.standby")
     until(lambda: STANDING_BY in guest.log("standby"), "the standby")
     guest.spawn(guest.tenant, "chrt", "-f", str(DEFAULT_PRIORITY - 1), *LOOP)
@@ -130,3 +154,20 @@ def test_a_real_time_thread_in_the_pool_switches_neither_enforcer_nor_standby_of
     until(lambda: "the enforcer goes on" in guest.log("standby"), "the enforcer to go on")
     enforcer.kill()
     assert guest.fences("third")
+
+
+def test_a_real_time_thread_above_the_enforcer_leaves_it_without_an_answer_to_a_scrape(
+    guest: Guest,
+) -> None:
+    """So NumapinEnforcerAway fires: its own tests have an enforcer that is not scraped."""
+    guest.start()
+    until(is_scraped, "the metrics")
+    hog = guest.spawn(guest.tenant, "chrt", "-f", "99", *LOOP)
+    until(lambda: not is_scraped(), "the enforcer to be starved")
+    assert not is_scraped()
+    (PODS / "burstable/cpuset.cpus").write_text("0-3")
+    time.sleep(SCRAPE_SECONDS)
+    assert cpus_of(PODS / "burstable") == "0-3", "documented: nothing is reverted meanwhile"
+    hog.kill()
+    until(is_scraped, "the enforcer to go on")
+    until(lambda: cpus_of(PODS / "burstable") == "0", "the overwritten class to be restored")
