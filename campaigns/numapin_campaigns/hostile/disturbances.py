@@ -37,7 +37,9 @@ class Disturbances:
     checks: Checks
     done: dict[str, int] = field(default_factory=dict)
     slowest_recovery: float = 0.0
-    _server: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _one: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by what takes the API server or the lead away, until that is over: a lead that is stolen
+    just after an outage would count as a slow recovery."""
 
     async def every(self, seconds: float, disturb: Callable[[], Awaitable[None]]) -> None:
         """Repeat one disturbance until cancelled; 0 seconds: never."""
@@ -50,22 +52,27 @@ class Disturbances:
 
     async def replace_server(self) -> None:
         """Another API server takes over, and answers every watch with 410."""
-        async with self._server:
+        async with self._one:
             await asyncio.to_thread(self.plane.replace_apiserver)
         self._count("API server replaced")
 
     async def outage(self) -> None:
         """No API server answers for a while; then the operator must lead again soon."""
-        async with self._server, self.checks.excused():
-            await asyncio.to_thread(self.plane.interrupt_apiserver, OUTAGE_SECONDS)
-            answers_since = time.monotonic()
-        self._count("outage")
-        if await self.checks.until_leading():
-            recovery = time.monotonic() - answers_since
-            self.slowest_recovery = max(self.slowest_recovery, recovery)
+        async with self._one:
+            async with self.checks.excused():
+                await asyncio.to_thread(self.plane.interrupt_apiserver, OUTAGE_SECONDS)
+                answers_since = time.monotonic()
+            self._count("outage")
+            if await self.checks.until_leading():
+                recovery = time.monotonic() - answers_since
+                self.slowest_recovery = max(self.slowest_recovery, recovery)
 
     async def steal_lead(self) -> None:
         """Another replica takes the Lease, and gives it back."""
+        async with self._one:
+            await self._steal_lead()
+
+    async def _steal_lead(self) -> None:
         api, now = self.stage.api, SystemClock().now_text(microseconds=True)
         held = {"holderIdentity": THIEF, "acquireTime": now, "renewTime": now}
         await api.merge_patch(LEASES, LEASE, {"spec": held})
