@@ -6,7 +6,7 @@ from typing import Any
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_cli.inputs.described_cluster import unwritten_assignment
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.inputs.scenario import Scenario

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from numapin_api.containerstatus import KubeletContainer
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_api.status.containers import KubeletContainer
 from numapin_api.topology import Topology
 from numapin_cli.advice.edits import edited, shown, single_edits
 from numapin_cli.advice.kubelet_pools import in_force, pool_notes

@@ -6,11 +6,11 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.duration import DURATION_PATTERN
+from numapin_api.meta.cel_rules import label_map_rules, readable_cpu_list, rule, rules
+from numapin_api.meta.selectors import LabelSelector, LabelValue
+from numapin_api.meta.wire import Quantity, WireModel, keyed_list
 from numapin_api.moves.model import Dynamic
-from numapin_api.policystatus import CpuPolicyStatus
-from numapin_api.schema.cel_rules import label_map_rules, readable_cpu_list, rule, rules
-from numapin_api.selectors import LabelSelector, LabelValue
-from numapin_api.wire import Quantity, WireModel, keyed_list
+from numapin_api.status.policy import CpuPolicyStatus
 
 WrittenCpus = Annotated[CpuSet, Field(min_length=1, json_schema_extra=readable_cpu_list)]
 HUGEPAGE_SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$"

@@ -5,7 +5,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from numapin_api.conditions.model import Condition
-from numapin_api.containerstatus import (
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.duration import TIME_PATTERN
+from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
+from numapin_api.meta.cel_rules import rule, rules
+from numapin_api.meta.derived import HasExclusiveCpus
+from numapin_api.meta.wire import WireModel, atomic_list, keyed_list
+from numapin_api.moves.model import Moving
+from numapin_api.status.containers import (
     ClaimedCpus,
     ContainerStatus,
     KubeletContainer,
@@ -15,14 +22,7 @@ from numapin_api.containerstatus import (
     SomeCpus,
     UnboundMemory,
 )
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.duration import TIME_PATTERN
-from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
-from numapin_api.moves.model import Moving
-from numapin_api.nodeplatform import CgroupStatus, RuntimeStatus
-from numapin_api.schema.cel_rules import rule, rules
-from numapin_api.schema.derived import HasExclusiveCpus
-from numapin_api.wire import WireModel, atomic_list, keyed_list
+from numapin_api.status.node_platform import CgroupStatus, RuntimeStatus
 
 MAX_ENTRIES: Final = 2048
 MAX_REFUSED: Final = 1024

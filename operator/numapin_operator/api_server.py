@@ -5,7 +5,7 @@ from typing import Final, Literal, Protocol
 
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import AlreadyExistsError, GoneError, NotFoundError

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from numapin_api.containerstatus import ContainerStatus
 from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.status.containers import ContainerStatus
 from numapin_campaigns.steps.passing import Parts, Step
 from numapin_lab.vm.node import guest_standby
 from numapin_lab.vm.running_lab import RunningVmLab

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.wire import WireModel
+from numapin_api.meta.wire import WireModel
 from numapin_cli.advice.question import Question
 from numapin_cli.advice.remedy import Remedy
 from numapin_cli.inputs.policy_rules import refused_fields

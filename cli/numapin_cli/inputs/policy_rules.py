@@ -9,9 +9,9 @@ from typing import Final
 
 from numapin_api.cpupolicy import HUGEPAGE_SIZE, CpuPolicySpec
 from numapin_api.invalid import InvalidField
+from numapin_api.meta.cel_rules import LABEL_KEY, LABEL_VALUE
+from numapin_api.meta.selectors import LabelSelector
 from numapin_api.moves.model import NOTICE_PATTERN
-from numapin_api.schema.cel_rules import LABEL_KEY, LABEL_VALUE
-from numapin_api.selectors import LabelSelector
 
 _EXCLUDING: Final = (
     ("fullPCPUsOnly", "distributeCPUsAcrossCores"),

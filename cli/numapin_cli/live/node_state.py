@@ -9,9 +9,9 @@ from typing import Any
 
 from numapin_api.conditions.model import Condition, find
 from numapin_api.conditions.reasons import ConditionType, Reason
-from numapin_api.containerstatus import ContainerStatus
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentStatus
+from numapin_api.status.containers import ContainerStatus
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.reported_hardware import InvalidPartError, validated
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from numapin_api.conditions.merging import MESSAGE_LIMIT, merge_conditions
 from numapin_api.conditions.reasons import ConditionType, Verdict
-from numapin_api.wire import WireModel
+from numapin_api.meta.wire import WireModel
 
 
 class Condition(WireModel):

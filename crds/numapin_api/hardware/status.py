@@ -16,7 +16,7 @@ from numapin_api.hardware.limits import (
     MAX_WARNINGS,
     WARNING_LENGTH,
 )
-from numapin_api.wire import WireModel, atomic_list
+from numapin_api.meta.wire import WireModel, atomic_list
 
 _Pages = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 _Distance = Annotated[int, Field(ge=0, le=MAX_GROUP_ID)]

@@ -4,12 +4,12 @@ from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.containerstatus import Name, SomeCpus
 from numapin_api.cpuset import MemSet
 from numapin_api.duration import DURATION_PATTERN, TIME_PATTERN
-from numapin_api.schema.cel_rules import rule, rules
-from numapin_api.selectors import LabelSelector
-from numapin_api.wire import WireModel
+from numapin_api.meta.cel_rules import rule, rules
+from numapin_api.meta.selectors import LabelSelector
+from numapin_api.meta.wire import WireModel
+from numapin_api.status.containers import Name, SomeCpus
 
 NOTICE_PATTERN: Final = r"^([1-5]?[0-9]s|60s|0m|1m|0h)$"
 

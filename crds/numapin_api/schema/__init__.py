@@ -1,1 +1,1 @@
-"""The CustomResourceDefinitions: their rules, and how they are generated from the models."""
+"""What is generated from the models: the CustomResourceDefinitions, and plain values."""

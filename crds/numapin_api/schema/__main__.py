@@ -8,11 +8,11 @@ from typing import Any, Final
 import yaml
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.meta.wire import WireModel
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.schema.check import KEYWORDS
 from numapin_api.schema.definitions import SchemaError, definitions, structural
 from numapin_api.schema.plain_module import plain_module
-from numapin_api.wire import WireModel
 
 REASONS_HEAD: Final = """\
 # Reasons

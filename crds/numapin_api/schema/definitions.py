@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from numapin_api import names
 from numapin_api.cpupolicy import CpuPolicy
+from numapin_api.meta.wire import WireModel
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_api.wire import WireModel
 
 _KEPT: Final = frozenset(
     {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.schema.derived import HasExclusiveCpus
+from numapin_api.meta.derived import HasExclusiveCpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.meta.wire import WireModel
 from numapin_api.schema.definitions import SchemaError
-from numapin_api.wire import WireModel
 
 OMITTED: Final[Mapping[str, frozenset[str]]] = {
     "NodeAssignmentSpec": frozenset({"policy", "refused_resizes"}),
@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.schema.derived import HasExclusiveCpus
+from numapin_api.meta.derived import HasExclusiveCpus
 '''
 
 _INDENT: Final = " " * 4

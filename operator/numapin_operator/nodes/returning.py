@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType, Reason
-from numapin_api.containerstatus import ContainerStatus, KubeletContainer
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, NodeAssignmentSpec
+from numapin_api.status.containers import ContainerStatus, KubeletContainer
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import (
     Block,

@@ -14,8 +14,8 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields, unknown_fields
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
-from numapin_api.policystatus import CpuPolicyStatus
 from numapin_api.quantity import QuantityError
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_api.topology import Topology
 from numapin_operator.observe.invalid_policy import remaining_spec
 from numapin_operator.observe.node_status import (

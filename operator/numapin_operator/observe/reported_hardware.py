@@ -16,8 +16,8 @@ from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
 from numapin_api.hardware.status_consistency import TopologyError
 from numapin_api.invalid import invalid_fields
+from numapin_api.meta.wire import WireModel
 from numapin_api.topology import Topology
-from numapin_api.wire import WireModel
 
 _TOPOLOGY: Final = "status.topology"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
-from numapin_api.selectors import LabelSelector, LabelSelectorRequirement
+from numapin_api.meta.selectors import LabelSelector, LabelSelectorRequirement
 from numapin_operator.placement import PodView
 
 Labels = Mapping[str, str]

@@ -8,8 +8,8 @@ from typing import Final
 
 from numapin_api.conditions.model import find, merge
 from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
-from numapin_api.policystatus import CpuPolicyStatus, PolicyConflict, RolledOut, StalledNode
 from numapin_api.quantity import plural
+from numapin_api.status.policy import CpuPolicyStatus, PolicyConflict, RolledOut, StalledNode
 from numapin_api.text import cut_text, join_texts
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.in_force import has_answered

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import pytest
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.errors import (
     DISRUPTION_BUDGET,
     AlreadyExistsError,

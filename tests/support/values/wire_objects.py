@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import LIST_PATTERN
+from numapin_api.meta.wire import WireModel
 from numapin_api.schema.definitions import structural
-from numapin_api.wire import WireModel
 
 Values = st.SearchStrategy[Any]
 

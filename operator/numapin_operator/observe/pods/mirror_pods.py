@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from numapin_api.containerstatus import POD_UID_LENGTH, POD_UID_PATTERN
+from numapin_api.status.containers import POD_UID_LENGTH, POD_UID_PATTERN
 from numapin_operator.placement import MirrorClaim, PodView
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"

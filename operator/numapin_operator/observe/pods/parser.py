@@ -5,8 +5,8 @@ from dataclasses import replace
 from sys import intern
 from typing import Any, Final
 
-from numapin_api.containerstatus import NAME_LENGTH
 from numapin_api.quantity import QuantityError, parse_quantity
+from numapin_api.status.containers import NAME_LENGTH
 from numapin_operator.observe.pods.annotation import cpus_annotation
 from numapin_operator.observe.pods.claims import claims_of_containers
 from numapin_operator.observe.pods.granted import (

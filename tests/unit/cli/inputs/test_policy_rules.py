@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.schema.cel_rules import VALIDATIONS
+from numapin_api.meta.cel_rules import VALIDATIONS
 from numapin_api.schema.definitions import structural
 from numapin_cli.inputs.policy_rules import refused_fields
 from support.values.policy_specs import BAD_POLICIES, GOOD_POLICIES

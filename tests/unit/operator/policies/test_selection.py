@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
-from numapin_api.selectors import LabelSelector
+from numapin_api.meta.selectors import LabelSelector
 from numapin_operator.policies.selection import (
     mark_selected,
     selects,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import (
     NodeOutcome,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.policystatus import CpuPolicyStatus
+from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.errors import (
     ClientError,
     ConnectionFailedError,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from numapin_api.wire import WireModel
+from numapin_api.meta.wire import WireModel
 
 
 class CgroupStatus(WireModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from numapin_api.conditions.model import Condition
-from numapin_api.wire import WireModel, atomic_list, keyed_list
+from numapin_api.meta.wire import WireModel, atomic_list, keyed_list
 
 
 class StalledNode(WireModel):

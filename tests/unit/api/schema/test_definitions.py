@@ -7,11 +7,11 @@ import pytest
 import yaml
 from pydantic import ConfigDict, Field
 
+from numapin_api.meta.wire import QUANTITY_PATTERN, Quantity, WireModel
 from numapin_api.schema.__main__ import to_yaml
 from numapin_api.schema.definitions import SchemaError, definitions, structural
-from numapin_api.wire import QUANTITY_PATTERN, Quantity, WireModel
 
-CRDS = Path(__file__).parents[3] / "crds"
+CRDS = Path(__file__).parents[4] / "crds"
 
 
 @pytest.mark.parametrize("name", sorted(definitions()))

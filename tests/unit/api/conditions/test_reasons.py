@@ -11,7 +11,7 @@ from numapin_api.conditions.model import Condition
 from numapin_api.conditions.reasons import Reason
 from numapin_api.schema.__main__ import reasons_page
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SOURCES = sorted(
     path
     for root in ("crds", "daemon", "client", "operator", "enforcer", "cli")

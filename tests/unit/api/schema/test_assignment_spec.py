@@ -10,7 +10,7 @@ from numapin_api.schema import __main__ as schema
 from numapin_api.schema import check
 from numapin_api.schema.definitions import SchemaError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_the_committed_rules_are_those_of_the_models() -> None:

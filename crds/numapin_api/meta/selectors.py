@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from numapin_api.schema.cel_rules import LABEL_KEY, label_map_rules, rule, rules
-from numapin_api.wire import MAP_TYPE, WireModel, atomic_list
+from numapin_api.meta.cel_rules import LABEL_KEY, label_map_rules, rule, rules
+from numapin_api.meta.wire import MAP_TYPE, WireModel, atomic_list
 
 LabelValue = Annotated[str, Field(max_length=63)]
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.limits import MAX_BYTES
-from numapin_api.wire import WireModel
+from numapin_api.meta.wire import WireModel
 
 POD_UID_LENGTH: Final = 64
 POD_UID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"

@@ -11,6 +11,7 @@ from hypothesis import given
 from pydantic import Field, create_model
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.meta.wire import WireModel, atomic_list
 from numapin_api.nodeassignment import (
     ContainerAssignment,
     NodeAssignmentSpec,
@@ -21,7 +22,6 @@ from numapin_api.schema.__main__ import spec_module
 from numapin_api.schema.check import find_faults, find_unknown
 from numapin_api.schema.definitions import SchemaError, structural
 from numapin_api.schema.plain_module import AS_JSON, OMITTED, plain_module
-from numapin_api.wire import WireModel, atomic_list
 from support.values.wire_objects import objects
 
 NUMBERS = count()

@@ -1,0 +1,1 @@
+"""What the models of both kinds are made of: their base, label selectors, CEL rules."""
