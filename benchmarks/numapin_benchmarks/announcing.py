@@ -18,11 +18,11 @@ from pathlib import Path
 from numapin_api import names
 from numapin_api.hardware.compact import compact_topology
 from numapin_benchmarks.operator_latency import bind, installed, large_machine, pod_body
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.informer import Informer
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, PODS, Json, Key
-from numapin_client.store import Change
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.installed.manifests import OVERLAY

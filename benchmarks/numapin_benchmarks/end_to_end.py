@@ -33,11 +33,11 @@ from pathlib import Path
 from typing import Any
 
 from numapin_api.nodeassignment import NodeAssignment
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.informer import Informer
 from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
-from numapin_client.store import Change
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.processes.usage import cpu_seconds, resident_mib
 from numapin_lab.running_lab import RunningLab, pod, policy

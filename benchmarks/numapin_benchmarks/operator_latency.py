@@ -23,8 +23,9 @@ from pathlib import Path
 from numapin_api import names
 from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.informer import Informer
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CPU_POLICIES,
@@ -34,7 +35,6 @@ from numapin_client.resources import (
     Json,
     Key,
 )
-from numapin_client.store import Change
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts

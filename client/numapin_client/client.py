@@ -5,7 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numapin_client.connection import (
+from numapin_client.errors import AnswerTooLargeError
+from numapin_client.login.credentials import Login
+from numapin_client.resources import PODS, Json, Key, Resource
+from numapin_client.transport.connection import (
     DEFAULT_TIMEOUTS,
     MERGE_PATCH,
     Connection,
@@ -13,10 +16,7 @@ from numapin_client.connection import (
     Timeouts,
     shown,
 )
-from numapin_client.errors import AnswerTooLargeError
-from numapin_client.login.credentials import Login
-from numapin_client.resources import PODS, Json, Key, Resource
-from numapin_client.throttle import Throttle
+from numapin_client.transport.throttle import Throttle
 
 CHUNK_LIMIT: Final = 100
 """Objects in one answer to a list. An answer is parsed in one step of the event loop: 100 pods of

@@ -21,7 +21,7 @@ from numapin_client.errors import LoginError
 from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
 from numapin_client.resources import Key
-from numapin_client.throttle import Throttle
+from numapin_client.transport.throttle import Throttle
 from numapin_daemon.clock import SystemClock
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs import setup_logging

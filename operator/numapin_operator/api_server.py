@@ -6,7 +6,7 @@ from typing import Final, Literal, Protocol
 from numapin_api import names
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
-from numapin_client.chunked_list import ChunkedList
+from numapin_client.cache.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import AlreadyExistsError, GoneError, NotFoundError
 from numapin_client.events import NORMAL, WARNING, Event, Reporter, post_event

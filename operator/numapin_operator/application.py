@@ -11,7 +11,7 @@ from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
-from numapin_client.server_time import ServerClock
+from numapin_client.transport.server_time import ServerClock
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.loop_lag import LoopLag

@@ -55,8 +55,8 @@ def slim(body: dict[str, Any]) -> tuple[str, ...]:
 
 async def run_ours(port: int, pods: int, events: int, kind: str) -> Result:
     """List and watch with our informer, set up as the operator does."""
+    from numapin_client.cache.informer import Informer
     from numapin_client.client import Source, connect
-    from numapin_client.informer import Informer
     from numapin_client.login.credentials import Login
     from numapin_client.resources import PODS
     from numapin_operator.__main__ import COLLECTOR_THRESHOLDS

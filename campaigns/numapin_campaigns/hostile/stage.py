@@ -10,7 +10,6 @@ from typing import Any
 
 from numapin_campaigns.hostile.operations import Cast, Operation
 from numapin_client.client import ApiClient
-from numapin_client.connection import MERGE_PATCH, Request
 from numapin_client.errors import ClientError
 from numapin_client.resources import (
     CPU_POLICIES,
@@ -21,6 +20,7 @@ from numapin_client.resources import (
     Json,
     Key,
 )
+from numapin_client.transport.connection import MERGE_PATCH, Request
 
 LIVE_PODS = 120
 """How many pods of the tenant exist at most; more would only fill the API server's memory."""

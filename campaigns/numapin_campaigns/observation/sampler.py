@@ -45,12 +45,12 @@ from numapin_campaigns.observation.samples import (
     Unfenced,
 )
 from numapin_campaigns.observation.threads import Owner, ThreadLooks
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import Source, connect
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.login.find import find_login
 from numapin_client.resources import NODE_ASSIGNMENTS
-from numapin_client.store import Change
 
 PERIOD_SECONDS: Final = 0.001
 EVERYTHING_EVERY: Final = 20

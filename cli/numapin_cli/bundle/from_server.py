@@ -21,7 +21,6 @@ from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.reader import ALIVE, Reader
 from numapin_cli.live.server import is_unknown_resource, said
 from numapin_cli.subcommand import CommandError
-from numapin_client.connection import Request
 from numapin_client.errors import BadRequestError, ClientError, NotFoundError
 from numapin_client.resources import (
     CPU_POLICIES,
@@ -35,6 +34,7 @@ from numapin_client.resources import (
     Key,
     Resource,
 )
+from numapin_client.transport.connection import Request
 
 OWN: Final = "app.kubernetes.io/name=numapin"
 _COMPONENT: Final = "app.kubernetes.io/component"

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Final, Generic, NoReturn, TypeVar
 
 from numapin_cli.live.server import said
+from numapin_client.cache.informer import Informer
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError
-from numapin_client.informer import Informer
 from numapin_client.resources import Json
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from numapin_cli.inputs.manifests import Manifest
 from numapin_cli.live.server import is_unknown_resource
-from numapin_client.chunked_list import ChunkedList
+from numapin_client.cache.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, ForbiddenError, GoneError, NotFoundError
 from numapin_client.resources import (

@@ -8,10 +8,10 @@ from typing import Final
 from numapin_cli.live.target import KINDS, NODE, POD, POLICY
 from numapin_cli.shells.command_line import CommandLine, Word
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.connection import Timeouts
 from numapin_client.errors import ClientError
 from numapin_client.login.find import find_login
 from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Resource
+from numapin_client.transport.connection import Timeouts
 
 MOST: Final = 1000
 """Names of one resource that are read; more do not help at a prompt."""

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, NotFoundError
-from numapin_client.informer import Informer
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
-from numapin_client.store import Change
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 

@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from numapin_api.cpuset import CpuSet
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError, ConflictError, NotFoundError
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
-from numapin_client.store import Change
 from numapin_lab.played.heartbeats import beat
 from numapin_lab.played.machines import reported
 

@@ -19,7 +19,7 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
-from numapin_client.throttle import Throttle
+from numapin_client.transport.throttle import Throttle
 from numapin_daemon.probes import LoopHealth
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.observed_lease import (

@@ -3,7 +3,6 @@
 import re
 from typing import Final, NamedTuple
 
-from numapin_client.connection import Request
 from numapin_client.errors import (
     AlreadyExistsError,
     ClientError,
@@ -12,6 +11,7 @@ from numapin_client.errors import (
     InvalidError,
     NotFoundError,
 )
+from numapin_client.transport.connection import Request
 from numapin_daemon.clock import Clock
 
 FORGET_SECONDS: Final = 600.0

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from numapin_client.errors import ConnectionFailedError
-from numapin_client.library_session import NO_ANSWER
+from numapin_client.transport.library_session import NO_ANSWER
 from numapin_daemon.clock import Clock
 
 GRACE_SECONDS: Final = 10.0

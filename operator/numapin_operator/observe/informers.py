@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import Hooks, InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import Hooks, InformerTiming
 from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
-from numapin_client.store import Change
 from numapin_daemon.log_limit import LogLimit
 from numapin_daemon.logs import POD_UID
 from numapin_operator.observe.cache import ClusterState

@@ -19,9 +19,9 @@ from typing import Any, Final, NoReturn
 import kopf
 
 from numapin_api import names
-from numapin_client.library_session import Observer, open_session
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
+from numapin_client.transport.library_session import Observer, open_session
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.kept_error import without_frames

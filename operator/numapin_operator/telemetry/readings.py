@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from numapin_client.informer import Informer
+from numapin_client.cache.informer import Informer
 from numapin_daemon.clock import Clock
 from numapin_daemon.telemetry.metric import Values
 from numapin_daemon.telemetry.process_table import WATCH_AGE

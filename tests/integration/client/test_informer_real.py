@@ -8,11 +8,11 @@ from urllib.request import urlopen
 import pytest
 
 from numapin_client import errors
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
+from numapin_client.cache.watch import WatchEvent, WatchTiming, watch
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import PODS, Json, Key
-from numapin_client.watch import WatchEvent, WatchTiming, watch
 from numapin_lab.controlplane.servers import ControlPlane
 from support.real.tcp_proxy import Wire, wired_client
 from support.real.waiting import eventually, running

@@ -11,10 +11,10 @@ import yaml
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, connect
-from numapin_client.connection import Request
 from numapin_client.login.in_cluster import in_cluster_login
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json, Key, Resource
+from numapin_client.transport.connection import Request
 from numapin_lab.controlplane.certificates import Identity
 from numapin_lab.controlplane.servers import ControlPlane
 

@@ -8,7 +8,6 @@ import pytest
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.connection import Request
 from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
@@ -21,6 +20,7 @@ from numapin_client.resources import (
     Json,
     Key,
 )
+from numapin_client.transport.connection import Request
 from numapin_lab.controlplane.servers import ControlPlane
 
 VERSION = Request("GET", "/version")

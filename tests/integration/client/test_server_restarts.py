@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import NotFoundError
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json, Key
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts

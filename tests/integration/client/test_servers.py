@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from numapin_client import errors
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import Json, Key
-from numapin_client.store import Change
 from support.real.waiting import eventually, running
 from support.values.informers import CONFIG_MAPS
 

@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
+from numapin_client.cache.informer import Informer
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Chunk, Source
-from numapin_client.informer import Informer
 from numapin_client.resources import Json, Resource
 
 T = TypeVar("T")

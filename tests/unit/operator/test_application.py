@@ -3,8 +3,8 @@
 import math
 
 from numapin_client.client import ApiClient
-from numapin_client.connection import Connection
 from numapin_client.login.credentials import Login
+from numapin_client.transport.connection import Connection
 from numapin_daemon.probes import LoopHealth
 from numapin_operator.application import STALLED_SECONDS, Application
 from numapin_operator.installation.leadership import Leadership

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import repeat
 from types import ModuleType
 
-from numapin_client.informer_settings import InformerTiming
+from numapin_client.cache.informer_settings import InformerTiming
 from numapin_operator import __main__ as program
 from numapin_operator.annotation import writer
 from numapin_operator.installation.leader_election import take_part

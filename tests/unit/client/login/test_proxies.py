@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from numapin_client.client import connect
-from numapin_client.connection import Request
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
 from numapin_client.login.proxies import proxy_for
+from numapin_client.transport.connection import Request
 
 VERSION = Request("GET", "/version")
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from numapin_client.cache.store import Change
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import Key
-from numapin_client.store import Change
 from numapin_enforcer.assignment.watch import (
     GONE_SECONDS,
     KIND_GONE_SECONDS,

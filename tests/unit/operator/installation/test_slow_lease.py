@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from numapin_client.client import ApiClient, Chunk, Source
-from numapin_client.connection import Connection
 from numapin_client.errors import ConflictError, ConnectionFailedError, NotFoundError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json, Key, Resource
+from numapin_client.transport.connection import Connection
 from numapin_operator.installation.leader_election import LeaderElector
 from numapin_operator.installation.leadership import Leadership
 from support.fakes.virtual_loop import LoopClock, run_virtually

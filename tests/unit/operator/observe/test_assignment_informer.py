@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numapin_client import informer as informer_module
+from numapin_client.cache import informer as informer_module
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
 from numapin_client.client import ApiClient, connect
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import NODE_ASSIGNMENTS, Json
 from numapin_daemon.slices import Slices
 from numapin_operator.observe import informers

@@ -1,7 +1,7 @@
 import math
 
 from numapin_client.errors import ApiError, ConnectionFailedError
-from numapin_client.library_session import NO_ANSWER
+from numapin_client.transport.library_session import NO_ANSWER
 from numapin_operator.observe.contact import (
     GRACE_SECONDS,
     LONGEST_BACKOFF_SECONDS,

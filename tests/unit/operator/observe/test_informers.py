@@ -3,10 +3,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from numapin_client.cache.store import Change, Store
 from numapin_client.client import connect
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Key
-from numapin_client.store import Change, Store
 from numapin_daemon.log_limit import LINES_AT_ONCE, LogLimit
 from numapin_operator.observe import informers, kopf_source
 from numapin_operator.observe.cache import ClusterState

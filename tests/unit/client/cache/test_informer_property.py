@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import Source, connect
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import InformerTiming
 from numapin_client.resources import Json, Key
-from numapin_client.store import Change
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer, gone
 from support.real.waiting import eventually, running

@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from numapin_client import informer as informer_module
+from numapin_client.cache import informer as informer_module
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import BATCH, InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import BATCH, InformerTiming
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key
-from numapin_client.store import Change
 from numapin_daemon.slices import Slices
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import gone

@@ -7,17 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final, Generic, NoReturn, TypeVar
 
-from numapin_client.chunked_list import ChunkedList
-from numapin_client.client import ApiClient, Source
-from numapin_client.errors import (
-    ClientError,
-    ConnectionFailedError,
-    GoneError,
-    MalformedAnswerError,
-    TooManyRequestsError,
-    UnavailableError,
-)
-from numapin_client.informer_settings import (
+from numapin_client.cache.chunked_list import ChunkedList
+from numapin_client.cache.informer_settings import (
     BATCH,
     CHUNK_GROWTH,
     DEFAULT_TIMING,
@@ -27,9 +18,18 @@ from numapin_client.informer_settings import (
     Hooks,
     InformerTiming,
 )
+from numapin_client.cache.store import Change, Store
+from numapin_client.cache.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
+from numapin_client.client import ApiClient, Source
+from numapin_client.errors import (
+    ClientError,
+    ConnectionFailedError,
+    GoneError,
+    MalformedAnswerError,
+    TooManyRequestsError,
+    UnavailableError,
+)
 from numapin_client.resources import Json, Key, is_older
-from numapin_client.store import Change, Store
-from numapin_client.watch import BOOKMARK, DELETED, WatchEvent, WatchTiming, watch
 from numapin_daemon.backoff import Backoff
 from numapin_daemon.kept_error import without_frames
 from numapin_daemon.slices import Slices

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from numapin_client import errors
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import Hooks, InformerTiming
+from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.connection import Timeouts
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import Hooks, InformerTiming
 from numapin_client.resources import Key
-from numapin_client.store import Change
+from numapin_client.transport.connection import Timeouts
 from numapin_daemon.clock import SystemClock
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from numapin_client.client import Source
-from numapin_client.connection import Connection, Request
 from numapin_client.errors import ConnectionFailedError, MalformedAnswerError, error_of
 from numapin_client.resources import Json
+from numapin_client.transport.connection import Connection, Request
 
 BOOKMARK: Final = "BOOKMARK"
 DELETED: Final = "DELETED"

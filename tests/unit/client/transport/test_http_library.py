@@ -9,7 +9,7 @@ import os, ssl
 made, make = [], ssl.create_default_context
 ssl.create_default_context = lambda **how: made.append(make(**how)) or made[-1]
 before = dict(os.environ)
-import numapin_client.connection
+import numapin_client.transport.connection
 print(len(made), sum(len(one.get_ca_certs()) for one in made), dict(os.environ) == before)
 """
 
@@ -32,7 +32,7 @@ async def size():
     return len(SSLProtocol(loop, asyncio.Protocol(), context, None).get_buffer(-1))
 
 before = asyncio.run(size())
-import numapin_client.connection
+import numapin_client.transport.connection
 print(before, asyncio.run(size()))
 """
 

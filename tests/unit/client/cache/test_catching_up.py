@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import SHORT_WATCHES, InformerTiming
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer
-from numapin_client.informer_settings import SHORT_WATCHES, InformerTiming
 from numapin_client.resources import Json, Key
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer

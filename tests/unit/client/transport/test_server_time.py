@@ -7,9 +7,9 @@ from email.utils import format_datetime
 import pytest
 
 from numapin_client.client import ApiClient
-from numapin_client.connection import Connection
 from numapin_client.resources import NODES, Key
-from numapin_client.server_time import ServerClock, ServerTime
+from numapin_client.transport.connection import Connection
+from numapin_client.transport.server_time import ServerClock, ServerTime
 from support.fakes.apiserver import FakeApiServer
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)

@@ -22,11 +22,11 @@ from numapin_client.errors import (
     MalformedAnswerError,
     error_of,
 )
-from numapin_client.http_library import aiohttp
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Json
-from numapin_client.server_time import ServerTime
-from numapin_client.throttle import Throttle, retry_after_seconds
+from numapin_client.transport.http_library import aiohttp
+from numapin_client.transport.server_time import ServerTime
+from numapin_client.transport.throttle import Throttle, retry_after_seconds
 from numapin_daemon.version import VERSION
 
 JSON: Final = "application/json"

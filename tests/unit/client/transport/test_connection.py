@@ -12,9 +12,9 @@ import pytest
 
 from numapin_client import errors
 from numapin_client.client import ApiClient, connect
-from numapin_client.connection import Connection, Request, Timeouts
 from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
+from numapin_client.transport.connection import Connection, Request, Timeouts
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 

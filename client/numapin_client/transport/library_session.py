@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from numapin_client.http_library import aiohttp
 from numapin_client.login.credentials import Login
+from numapin_client.transport.http_library import aiohttp
 
 _Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
 

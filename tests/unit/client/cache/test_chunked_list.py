@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from numapin_client.chunked_list import MOST_BYTES, ChunkedList
+from numapin_client.cache.chunked_list import MOST_BYTES, ChunkedList
+from numapin_client.cache.informer import Informer
 from numapin_client.client import ApiClient, Source
-from numapin_client.informer import Informer
 from numapin_client.resources import Json, Key
 from support.fakes.apiserver import FakeApiServer
 from support.real.waiting import running

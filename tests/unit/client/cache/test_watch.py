@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numapin_client import watch
+from numapin_client.cache import watch
 from numapin_client.errors import ConnectionFailedError, MalformedAnswerError
 
 

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from numapin_client.cache.watch import WatchTiming, watch
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import MAX_RETRY_AFTER_SECONDS, ApiError
 from numapin_client.resources import NODES, PODS, Key
-from numapin_client.throttle import SPREAD_SECONDS, Throttle
-from numapin_client.watch import WatchTiming, watch
+from numapin_client.transport.throttle import SPREAD_SECONDS, Throttle
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer, status
 from support.fakes.cluster import BLOCKED_BY_BUDGET

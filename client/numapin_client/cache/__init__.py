@@ -1,0 +1,1 @@
+"""Objects of the API server, listed, watched and kept."""
