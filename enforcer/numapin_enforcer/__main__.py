@@ -14,8 +14,9 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
 from numapin_daemon.extras import needs_extra
-from numapin_daemon.logs import setup_logging
-from numapin_daemon.probes import AddressError, LoopHealth, serve_probes
+from numapin_daemon.logs.lines import setup_logging
+from numapin_daemon.probes.health import LoopHealth
+from numapin_daemon.probes.server import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.span import SpanSink

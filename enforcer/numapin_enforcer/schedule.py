@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 
 CPU_SHARE: Final = 0.25
 """The part of one CPU that passes may take in the long run."""

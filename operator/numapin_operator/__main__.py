@@ -24,8 +24,8 @@ from numapin_client.resources import Key
 from numapin_client.transport.throttle import Throttle
 from numapin_daemon.clock import SystemClock
 from numapin_daemon.extras import needs_extra
-from numapin_daemon.logs import setup_logging
-from numapin_daemon.probes import AddressError, serve_probes
+from numapin_daemon.logs.lines import setup_logging
+from numapin_daemon.probes.server import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_operator.api_server import ApiCluster
 from numapin_operator.installation.check import InstallationCheck

@@ -12,10 +12,10 @@ from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
 from numapin_client.transport.server_time import ServerClock
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.loop_lag import LoopLag
-from numapin_daemon.probes import Health
+from numapin_daemon.flowcontrol.backoff import Backoff
+from numapin_daemon.probes.health import Health
+from numapin_daemon.probes.loop_lag import LoopLag
 from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.process import read_process

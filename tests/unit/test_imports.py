@@ -79,7 +79,7 @@ def test_it_does_no_io(module: str) -> None:
 def test_a_forbidden_import_is_caught(module: str) -> None:
     """Also when it is imported through another module of ours."""
     changed = grimp.build_graph(*LINTER["root_packages"], include_external_packages=True)
-    go_between = "numapin_daemon.backoff"
+    go_between = "numapin_daemon.flowcontrol.backoff"
     changed.add_import(importer=go_between, imported="os")
     changed.add_import(importer=module, imported=go_between)
     assert "os" in io_reached(module, changed)

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from numapin_campaigns.faults.state_folder import StateFolder, own_file_system
 from numapin_campaigns.observation.logs import Line, Log
-from numapin_daemon.probes import NO_PASSES
+from numapin_daemon.probes.health import NO_PASSES
 from numapin_lab.processes.daemons import Watched
 from numapin_lab.running_lab import RunningLab
 

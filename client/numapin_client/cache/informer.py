@@ -30,7 +30,7 @@ from numapin_client.errors import (
     UnavailableError,
 )
 from numapin_client.resources import Json, Key, is_older
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.kept_error import without_frames
 from numapin_daemon.slices import Slices
 

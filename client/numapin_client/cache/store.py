@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from numapin_client.resources import Json, Key
-from numapin_daemon.log_limit import LogLimit
+from numapin_daemon.logs.log_limit import LogLimit
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 
 SPREAD_SECONDS: Final = 1.0
 """Requests that waited for an overloaded server are sent over so long a time, not all at once."""

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from numapin_daemon.logs import POD_UID
+from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.telemetry.span import trace_id_text
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_api.schema.plain import NodeAssignmentSpec
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec

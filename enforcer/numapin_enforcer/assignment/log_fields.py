@@ -1,7 +1,7 @@
 """The fields of log lines about a container."""
 
 from numapin_api.schema.plain import ContainerAssignment
-from numapin_daemon.logs import POD_UID
+from numapin_daemon.logs.lines import POD_UID
 
 
 def log_fields(one: ContainerAssignment | None) -> dict[str, object]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders, read_bytes, write_file
 

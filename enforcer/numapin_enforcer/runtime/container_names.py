@@ -7,8 +7,8 @@ from contextlib import aclosing
 from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle, internal_error
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from numapin_enforcer.runtime.interface import (
     ContainerRuntime,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from numapin_daemon.logs import setup_logging
+from numapin_daemon.logs.lines import setup_logging
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError

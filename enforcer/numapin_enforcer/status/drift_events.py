@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 from numapin_enforcer.plan.drift import Drift
 
 QUIET_SECONDS: Final = 60.0

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 from numapin_api.names import ENFORCER_FIELD_MANAGER
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import NODE_ASSIGNMENTS, Json, Key, Resource
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from numapin_enforcer.status.merge_patch import merge_patch
 from numapin_enforcer.status.status_builder import Report

@@ -17,7 +17,7 @@ from numapin_api.schema.plain import (
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.probes import LoopHealth
+from numapin_daemon.probes.health import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch

@@ -15,7 +15,7 @@ from numapin_client.errors import (
 )
 from numapin_client.resources import Key
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.log_limit import LogLimit
+from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.annotation.content import annotations, with_notice
 from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState

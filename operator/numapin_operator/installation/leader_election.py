@@ -20,7 +20,7 @@ from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
 from numapin_client.transport.throttle import Throttle
-from numapin_daemon.probes import LoopHealth
+from numapin_daemon.probes.health import LoopHealth
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.observed_lease import (
     DEFAULT_TIMING,

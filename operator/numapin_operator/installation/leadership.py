@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.probes import LoopHealth
+from numapin_daemon.probes.health import LoopHealth
 
 
 class NotLeadingError(ClientError):

@@ -9,9 +9,9 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.resources import Key
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.log_limit import LogLimit
-from numapin_daemon.logs import POD_UID
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
+from numapin_daemon.logs.lines import POD_UID
+from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims

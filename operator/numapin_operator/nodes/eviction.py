@@ -15,8 +15,8 @@ from numapin_client.errors import (
     NotFoundError,
 )
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.log_limit import LogLimit
-from numapin_daemon.logs import POD_UID
+from numapin_daemon.logs.lines import POD_UID
+from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.evictable import Candidate, candidates

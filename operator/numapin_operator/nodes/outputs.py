@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from numapin_client.errors import ClientError
-from numapin_daemon.log_limit import LogLimit
+from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.nodes.assignment_writer import WriteResult
 from numapin_operator.nodes.decide import Decision, Write

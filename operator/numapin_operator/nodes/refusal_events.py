@@ -8,9 +8,9 @@ from typing import Final
 from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
 from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.log_limit import LogLimit
-from numapin_daemon.logs import POD_UID
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
+from numapin_daemon.logs.lines import POD_UID
+from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster, PodEvent
 from numapin_operator.queues.turns import Turns

@@ -10,8 +10,8 @@ from numapin_client.cache.informer_settings import Hooks, InformerTiming
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
-from numapin_daemon.log_limit import LogLimit
-from numapin_daemon.logs import POD_UID
+from numapin_daemon.logs.lines import POD_UID
+from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod

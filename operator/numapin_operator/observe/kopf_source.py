@@ -22,8 +22,8 @@ from numapin_api import names
 from numapin_client.login.credentials import Login
 from numapin_client.resources import CPU_POLICIES
 from numapin_client.transport.library_session import Observer, open_session
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.kept_error import without_frames
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, WatchContact, describe_outages
 

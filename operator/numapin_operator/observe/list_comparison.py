@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from numapin_client.errors import ClientError
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage
 

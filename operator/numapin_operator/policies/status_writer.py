@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from numapin_client.errors import ClientError
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster

@@ -9,8 +9,8 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from numapin_daemon.backoff import Backoff
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.telemetry.states import QueueState
 
 NODE_BACKOFF: Final = partial(Backoff, base_seconds=0.1, cap_seconds=30.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_daemon.clock import Clock
-from numapin_daemon.logs import POD_UID
+from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.span import Span, SpanSink
 from numapin_operator.placement import PodView

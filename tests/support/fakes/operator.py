@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from numapin_client.resources import Key
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.outputs import Outputs

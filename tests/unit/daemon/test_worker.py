@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running

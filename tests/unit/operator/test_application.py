@@ -5,7 +5,7 @@ import math
 from numapin_client.client import ApiClient
 from numapin_client.login.credentials import Login
 from numapin_client.transport.connection import Connection
-from numapin_daemon.probes import LoopHealth
+from numapin_daemon.probes.health import LoopHealth
 from numapin_operator.application import STALLED_SECONDS, Application
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.policies.status import NodeOutcome, Phase

@@ -7,7 +7,7 @@ from typing import Any, cast
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import RuntimeStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_daemon.probes import LoopHealth
+from numapin_daemon.probes.health import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of

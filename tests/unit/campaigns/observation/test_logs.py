@@ -17,7 +17,7 @@ from numapin_campaigns.observation.logs import (
     warnings,
 )
 from numapin_campaigns.observation.samples import Downtime
-from numapin_daemon.logs import TextLines
+from numapin_daemon.logs.lines import TextLines
 from numapin_enforcer.assignment import acceptance
 from numapin_enforcer.standby import fencing
 

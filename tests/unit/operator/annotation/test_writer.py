@@ -10,7 +10,7 @@ import pytest
 
 from numapin_client.errors import ClientError, ConnectionFailedError, ForbiddenError
 from numapin_client.resources import Key
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.annotation.writer import (
     DENIED_SECONDS,
     EDIT_SECONDS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numapin_daemon.log_limit import LEFT_OUT, LogLimit
+from numapin_daemon.logs.log_limit import LEFT_OUT, LogLimit
 from numapin_operator.nodes.outputs import LINES_AT_ONCE, NodeLog
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import PLANNED, assignment_view

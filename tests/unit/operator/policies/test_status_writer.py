@@ -14,7 +14,7 @@ from numapin_client.errors import (
     ForbiddenError,
     TooManyRequestsError,
 )
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.slices import Slices
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from numapin_client.errors import ClientError, ConnectionFailedError
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.queues.work import Work
 from numapin_operator.queues.workqueue import WorkQueue
 from support.fakes.manual_clock import ManualClock

@@ -2,7 +2,7 @@ import asyncio
 import random
 from contextlib import suppress
 
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.queues.workqueue import NEVER_SORTED_OUT, URGENT_IN_A_ROW, WorkQueue
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import is_idle

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from numapin_client.errors import TooManyRequestsError
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.eviction import Evictor
 from numapin_operator.nodes.outputs import Outputs

@@ -13,15 +13,14 @@ from urllib.request import urlopen
 import pytest
 from aiohttp import ClientSession
 
-from numapin_daemon import probes
 from numapin_daemon.options import Address
-from numapin_daemon.probes import (
+from numapin_daemon.probes import pages
+from numapin_daemon.probes.health import Health, LoopHealth
+from numapin_daemon.probes.server import (
     MOST_BYTES,
     MOST_CONNECTIONS,
     REQUEST_SECONDS,
     AddressError,
-    Health,
-    LoopHealth,
     _Connections,
     _Door,
     _listen,
@@ -205,7 +204,7 @@ async def test_connections_wait_in_the_kernel_once_answers_have_taken_their_shar
 async def test_a_page_of_metrics_is_made_once_for_all_who_ask_at_once(
     monkeypatch: pytest.MonkeyPatch, seconds: float, made: int
 ) -> None:
-    monkeypatch.setattr(probes, "PAGE_SECONDS", seconds)
+    monkeypatch.setattr(pages, "PAGE_SECONDS", seconds)
     numbers = itertools.count(1)
     health = Health(missing=dict, metrics=lambda: f"x {next(numbers)}\n")
     async with serve_probes(health, ANY_PORT) as address:

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 
 REMEMBERED_SUBJECTS: Final = 10_000
 LINES_AT_ONCE: Final = 100

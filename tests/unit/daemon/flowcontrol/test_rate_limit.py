@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_daemon.rate_limit import TokenBucket
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 
 
 def test_a_burst_passes_and_then_what_comes_back() -> None:

@@ -1,6 +1,6 @@
 """The time between two attempts grows up to a cap, with jitter."""
 
-from numapin_daemon.backoff import Backoff
+from numapin_daemon.flowcontrol.backoff import Backoff
 
 
 def test_back_off_grows_to_its_cap_with_full_jitter() -> None:

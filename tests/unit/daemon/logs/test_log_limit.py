@@ -1,6 +1,6 @@
 """Lines that others can cause: once for each subject, and few in all."""
 
-from numapin_daemon.log_limit import LEFT_OUT, REMEMBERED_SUBJECTS, LogLimit
+from numapin_daemon.logs.log_limit import LEFT_OUT, REMEMBERED_SUBJECTS, LogLimit
 from support.fakes.manual_clock import ManualClock
 
 

@@ -7,21 +7,17 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from http import HTTPStatus
+from dataclasses import replace
 from threading import Thread
 from typing import Final
 
-from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 from numapin_daemon.options import Address
-from numapin_daemon.rate_limit import TokenBucket
-from numapin_daemon.telemetry.exposition import CONTENT_TYPE
-
-NO_PASSES: Final = "first pass"
-"""What is missing on /readyz until a loop's first pass has ended."""
+from numapin_daemon.probes.health import Health
+from numapin_daemon.probes.pages import KeptPage, response
 
 REQUEST_SECONDS: Final = 5.0
 """How long a request and its answer may take; the kubelet waits for less."""
@@ -44,9 +40,6 @@ The last of them is accepted after some 4 s in a flood: each takes 0.2 ms. The k
 FAILED_SECONDS: Final = 0.1
 """How long nothing is accepted after the kernel refused to."""
 
-PAGE_SECONDS: Final = 1.0
-"""How long a page of metrics is answered again: making one takes milliseconds."""
-
 MOST_CONNECTIONS: Final = 64
 """Each takes a file of the process. One more closes the oldest, so that a probe is answered."""
 
@@ -59,66 +52,6 @@ class AddressError(Exception):
             f"cannot listen on {address}: {error.strerror or error}; choose another address with "
             "--health-address"
         )
-
-
-def _nothing() -> str:
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What the probes answer; each function is called for each request, in any thread.
-
-    Attributes:
-        missing: what is not ready yet, with the reason of each; if empty, the daemon is ready.
-        fatal: why a restart is needed; empty if none is.
-        role: what a ready daemon does, such as "standing by"; may be empty.
-        remark: what is wrong although a restart would not help; may be empty.
-        metrics: the text of /metrics; None if that page does not exist.
-    """
-
-    missing: Callable[[], Mapping[str, str]]
-    fatal: Callable[[], str] = _nothing
-    role: Callable[[], str] = _nothing
-    remark: Callable[[], str] = _nothing
-    metrics: Callable[[], str] | None = None
-
-
-@dataclass(slots=True)
-class LoopHealth:
-    """The health of a loop that must complete a pass from time to time.
-
-    Attributes:
-        stale_after_seconds: if no pass has ended for longer, a restart is needed.
-        clock: the machine's clock by default.
-        outdated: why a restart is needed; set by the loop, empty if none is.
-        remark: what is wrong although a restart would not help; set by the loop.
-    """
-
-    stale_after_seconds: float
-    clock: Clock = field(default_factory=SystemClock)
-    outdated: str = ""
-    remark: str = ""
-    _missing: Mapping[str, str] = field(init=False)
-    _passed_at: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.passed({NO_PASSES: "not ended yet"})
-
-    def passed(self, missing: Mapping[str, str]) -> None:
-        """Record the end of a pass; `missing` is as in `Health`."""
-        self._passed_at = self.clock.monotonic()
-        self._missing = dict(missing)
-
-    def health(self) -> Health:
-        """What the probes answer."""
-        return Health(lambda: self._missing, self._fatal, remark=lambda: self.remark)
-
-    def _fatal(self) -> str:
-        idle_seconds = self.clock.monotonic() - self._passed_at
-        if idle_seconds > self.stale_after_seconds:
-            return f"the last pass ended {idle_seconds:.0f} s ago"
-        return self.outdated
 
 
 @asynccontextmanager
@@ -256,7 +189,7 @@ class _Connections:
     def __init__(self, health: Health) -> None:
         self._health = health
         if health.metrics is not None:
-            self._health = replace(health, metrics=_Page(health.metrics))
+            self._health = replace(health, metrics=KeptPage(health.metrics))
         self._open: dict[asyncio.StreamWriter, None] = {}
 
     async def serve(self, connection: socket.socket) -> None:
@@ -271,73 +204,10 @@ class _Connections:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(head, self._health))
+                writer.write(response(head, self._health))
                 await writer.drain()
         except (TimeoutError, EOFError, asyncio.LimitOverrunError, ConnectionError):
             pass  # the client reads nothing then
         finally:
             self._open.pop(writer, None)
             writer.close()
-
-
-class _Page:
-    """A text that is made once in `PAGE_SECONDS` at most."""
-
-    def __init__(self, make: Callable[[], str]) -> None:
-        self._make, self._text, self._until = make, "", 0.0
-
-    def __call__(self) -> str:
-        """The text, as it was a moment ago or is now."""
-        if time.monotonic() >= self._until:
-            self._text = self._make()
-            self._until = time.monotonic() + PAGE_SECONDS
-        return self._text
-
-
-def _response(head: bytes, health: Health) -> bytes:
-    """The whole answer to a request whose head is given. Source: RFC 9112."""
-    method, _, rest = head.partition(b" ")
-    target = rest.partition(b" ")[0].partition(b"?")[0]
-    content_type = "text/plain; charset=utf-8"
-    if method not in {b"GET", b"HEAD"}:
-        status, text = HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n"
-    elif target == METRICS_PAGE and health.metrics is not None:
-        status, text, content_type = HTTPStatus.OK, health.metrics(), CONTENT_TYPE
-    elif page := _PAGES.get(target):
-        is_good, text = page(health)
-        status = HTTPStatus.OK if is_good else HTTPStatus.SERVICE_UNAVAILABLE
-    else:
-        status, text = HTTPStatus.NOT_FOUND, f"there are {' and '.join(_names(health))}\n"
-    body = text.encode(errors="replace")
-    lines = (
-        f"HTTP/1.1 {status.value} {status.phrase}",
-        f"Content-Type: {content_type}",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-        *(("Allow: GET, HEAD",) if status is HTTPStatus.METHOD_NOT_ALLOWED else ()),
-    )
-    start = "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
-    return start if method == b"HEAD" else start + body
-
-
-def _healthz(health: Health) -> tuple[bool, str]:
-    if problem := health.fatal():
-        return False, f"{problem}\n"
-    remark = health.remark()
-    return True, f"ok, but {remark}\n" if remark else "ok\n"
-
-
-def _readyz(health: Health) -> tuple[bool, str]:
-    missing, role = health.missing(), health.role()
-    if not missing:
-        return True, f"ok: {role}\n" if role else "ok\n"
-    return False, "".join(f"{what}: {why}\n" for what, why in sorted(missing.items()))
-
-
-def _names(health: Health) -> list[str]:
-    metrics = (METRICS_PAGE,) if health.metrics is not None else ()
-    return [page.decode() for page in (*_PAGES, *metrics)]
-
-
-METRICS_PAGE: Final = b"/metrics"
-_PAGES: Final = {b"/healthz": _healthz, b"/readyz": _readyz}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from numapin_daemon.logs import JsonLines, TextLines, setup_logging
+from numapin_daemon.logs.lines import JsonLines, TextLines, setup_logging
 from numapin_daemon.telemetry.span import trace_id_text
 from numapin_daemon.telemetry.traced_logs import traced_logs
 

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from numapin_daemon.loop_lag import LoopLag
+from numapin_daemon.probes.loop_lag import LoopLag
 from support.fakes.manual_clock import ManualClock
 
 

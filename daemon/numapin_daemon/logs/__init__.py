@@ -1,0 +1,1 @@
+"""Log lines: their form, and how many of a kind are logged."""
