@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from numapin_cli.completion import COMPLETION
-from numapin_cli.explain import EXPLAIN
-from numapin_cli.get import GET
-from numapin_cli.migrate import MIGRATE
-from numapin_cli.plan import PLAN
-from numapin_cli.report import REPORT
-from numapin_cli.simulate import SIMULATE
+from numapin_cli.commands.completion import COMPLETION
+from numapin_cli.commands.explain import EXPLAIN
+from numapin_cli.commands.get import GET
+from numapin_cli.commands.migrate import MIGRATE
+from numapin_cli.commands.plan import PLAN
+from numapin_cli.commands.report import REPORT
+from numapin_cli.commands.simulate import SIMULATE
+from numapin_cli.commands.topology import TOPOLOGY
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_cli.topology import TOPOLOGY
 from numapin_daemon.version import VERSION
 
 SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (

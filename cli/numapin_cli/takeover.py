@@ -12,8 +12,8 @@ from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import plural
 from numapin_api.status.containers import KubeletContainer
 from numapin_api.topology import Topology
-from numapin_cli.advice.edits import edited, shown, single_edits
-from numapin_cli.advice.kubelet_pools import in_force, pool_notes
+from numapin_cli.advice.remedies.edits import edited, shown, single_edits
+from numapin_cli.kubelet.pools import in_force, pool_notes
 from numapin_cli.what_if import Foreseen, foresee_from
 from numapin_enforcer.node.kubelet_state import CpuState, MemoryState, pinned
 from numapin_operator.nodes.decide import NodePicture

@@ -6,7 +6,7 @@ from typing import Final
 from numapin_api.conditions.model import merge
 from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 from numapin_api.nodeassignment import NodeAssignmentSpec
-from numapin_cli.drawing.printable import printable
+from numapin_cli.printable import printable
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from numapin_cli.commands.simulate import answer
 from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.scenario import parse_scenario
 from numapin_cli.main import main
-from numapin_cli.simulate import answer
 from numapin_operator.placement import KUBELET
 
 

@@ -19,8 +19,8 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_cli.advice.explanation import Explanation
 from numapin_cli.advice.pods import explain_pod
-from numapin_cli.advice.remedy import Remedy
-from numapin_cli.advice.sizes import scaled, with_cpus, with_memory
+from numapin_cli.advice.remedies.remedy import Remedy
+from numapin_cli.advice.remedies.sizes import scaled, with_cpus, with_memory
 from numapin_cli.as_operator import PlayedNode
 from numapin_cli.inputs.described_cluster import unwritten_assignment
 from numapin_cli.inputs.machines import Machines
@@ -42,7 +42,7 @@ TRIED = 5
 """How many of one kind are looked at until the operator, which has no quirks, refuses one too."""
 
 NOT_RECORDED = {"EmptyPodSharedPoolError"}
-"""No recorded scenario is refused so; tests/unit/cli/test_explain.py has one."""
+"""No recorded scenario is refused so; tests/unit/cli/commands/test_explain.py has one."""
 
 KINDS = {reason for (reason,) in REFUSALS.begins_with} - NOT_RECORDED
 """Every kind of refusal that the operator counts must be among those that are explained."""

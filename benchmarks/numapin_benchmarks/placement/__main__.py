@@ -25,9 +25,9 @@ from typing import Any
 from numapin_benchmarks.placement.growth import growth_tables
 from numapin_benchmarks.placement.peer import Kubelet, build
 from numapin_benchmarks.placement.workload import POLICIES, SHAPES, Json, Shape, scenario
+from numapin_cli.commands.simulate import answer
 from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.scenario import parse_scenario
-from numapin_cli.simulate import answer
 from numapin_operator.placement import KUBELET, Node, PlacementError, resolve
 
 

@@ -18,9 +18,9 @@ from numapin_api.cpuset import CpuSet
 from numapin_benchmarks.placement.guesses import guess
 from numapin_benchmarks.placement.peer import Kubelet, build
 from numapin_benchmarks.placement.workload import Json
+from numapin_cli.commands.simulate import answer
 from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.scenario import parse_scenario
-from numapin_cli.simulate import answer
 from numapin_operator.placement import KUBELET
 
 _NAMED = ("TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from numapin_cli.advice.releases import Holder
-from numapin_cli.advice.remedy import Remedy
+from numapin_cli.advice.remedies.releases import Holder
+from numapin_cli.advice.remedies.remedy import Remedy
 
 Json = dict[str, Any]
 

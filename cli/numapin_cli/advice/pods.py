@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Final
 
 from numapin_api.topology import Topology
-from numapin_cli.advice.edits import edits
 from numapin_cli.advice.eligibility import why_shared
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.fate import Fate, Standing, all_cpus, fate_in, gives, written_fate
 from numapin_cli.advice.notes import KUBEVIRT, memory_notes
 from numapin_cli.advice.question import Question, TooManyTriesError
-from numapin_cli.advice.releases import holders, releases
-from numapin_cli.advice.remedy import Remedy
-from numapin_cli.advice.sizes import guaranteed_sizes, other_sizes
+from numapin_cli.advice.remedies.edits import edits
+from numapin_cli.advice.remedies.releases import holders, releases
+from numapin_cli.advice.remedies.remedy import Remedy
+from numapin_cli.advice.remedies.sizes import guaranteed_sizes, other_sizes
 from numapin_cli.live.node_state import IN_FORCE, NodeState
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
 from numapin_operator.nodes.picture import picture_of

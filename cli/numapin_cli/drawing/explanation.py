@@ -10,7 +10,7 @@ from rich.text import Text
 
 from numapin_api.quantity import format_bytes, plural
 from numapin_cli.advice.explanation import Explanation, Line
-from numapin_cli.advice.releases import Holder
+from numapin_cli.advice.remedies.releases import Holder
 from numapin_cli.drawing.text import plain, section
 
 _MOST_HOLDERS: Final = 10

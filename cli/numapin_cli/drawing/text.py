@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from numapin_cli.drawing.printable import printable
+from numapin_cli.printable import printable
 
 
 def terminal() -> Console:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from numapin_api.topology import Topology
 from numapin_cli.arguments import add_files_argument
-from numapin_cli.drawing.printable import printable
 from numapin_cli.inputs.described_cluster import DescribedCluster, in_a_cluster, on_a_machine
 from numapin_cli.inputs.machines import discover_below, read_machine
 from numapin_cli.inputs.objects import Objects, read_objects
+from numapin_cli.printable import printable
 from numapin_cli.subcommand import CommandError
 
 

@@ -19,8 +19,8 @@ from numapin_cli.inputs.manifests import (
     read_manifests,
     section,
 )
-from numapin_cli.inputs.planned import ended, planned
 from numapin_cli.inputs.policy_rules import refused_fields
+from numapin_cli.inputs.workloads.planned import ended, planned
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodFormatError

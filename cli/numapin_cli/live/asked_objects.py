@@ -8,8 +8,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.objects import Objects, combined
-from numapin_cli.inputs.rollouts import first_step
-from numapin_cli.inputs.workloads import Workload
+from numapin_cli.inputs.workloads.rollouts import first_step
+from numapin_cli.inputs.workloads.workload import Workload
 from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.target import NODE, POD, POLICY, Target

@@ -10,7 +10,7 @@ from typing import Any, Final
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.meta.wire import WireModel
 from numapin_cli.advice.question import Question
-from numapin_cli.advice.remedy import Remedy
+from numapin_cli.advice.remedies.remedy import Remedy
 from numapin_cli.inputs.policy_rules import refused_fields
 
 _NOTE: Final = "it applies to every node of the policy; numapin plan -o diff shows what changes"

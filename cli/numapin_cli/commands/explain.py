@@ -21,8 +21,8 @@ from numapin_cli.arguments import (
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import WORKLOADS, Manifest, in_namespace, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
-from numapin_cli.inputs.planned import one_of_each
-from numapin_cli.inputs.workloads import Workload
+from numapin_cli.inputs.workloads.planned import one_of_each
+from numapin_cli.inputs.workloads.workload import Workload
 from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
 from numapin_cli.live.follow import follow
 from numapin_cli.live.reader import Reader

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from numapin_cli.inputs.daemon_nodes import runs_on
 from numapin_cli.inputs.manifests import Manifest, section
+from numapin_cli.inputs.workloads.daemon_nodes import runs_on
 from numapin_cli.subcommand import CommandError
 
 MOST_PODS: Final = 10_000

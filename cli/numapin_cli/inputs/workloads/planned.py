@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from numapin_api.names import NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
 from numapin_cli.inputs.manifests import VERSIONS, WORKLOADS, Manifest, section
-from numapin_cli.inputs.rollouts import stay
-from numapin_cli.inputs.workloads import Workload, controller_of
+from numapin_cli.inputs.workloads.rollouts import stay
+from numapin_cli.inputs.workloads.workload import Workload, controller_of
 
 
 @dataclass

@@ -12,7 +12,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.quantity import format_bytes, plural
 from numapin_cli.advice.fate import Fate
 from numapin_cli.advice.question import Question
-from numapin_cli.advice.remedy import Remedy
+from numapin_cli.advice.remedies.remedy import Remedy
 from numapin_operator.placement import (
     HUGEPAGES_PREFIX,
     MEMORY,

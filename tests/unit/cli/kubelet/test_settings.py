@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_cli.inputs.kubelet_settings import translate
+from numapin_cli.kubelet.settings import translate
 from numapin_cli.main import main
 from numapin_cli.subcommand import CommandError
 

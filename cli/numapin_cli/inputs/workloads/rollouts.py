@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from numapin_api.quantity import plural
 from numapin_cli.inputs.manifests import Manifest, section
-from numapin_cli.inputs.workloads import Workload
+from numapin_cli.inputs.workloads.workload import Workload
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 

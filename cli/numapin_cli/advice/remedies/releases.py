@@ -12,7 +12,7 @@ from numapin_api.nodeassignment import ContainerAssignment
 from numapin_api.quantity import plural
 from numapin_cli.advice.fate import Fate, all_cpus
 from numapin_cli.advice.question import Question
-from numapin_cli.advice.remedy import Remedy
+from numapin_cli.advice.remedies.remedy import Remedy
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.placement import PodView
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
-from numapin_cli.advice.kubelet_pools import kubelet_state
 from numapin_cli.arguments import document
 from numapin_cli.inputs.input_flags import (
     add_input_arguments,
@@ -16,9 +15,10 @@ from numapin_cli.inputs.input_flags import (
     read_given,
     say_notes,
 )
-from numapin_cli.inputs.kubelet_files import read_kubelet_configuration
-from numapin_cli.inputs.kubelet_settings import translate
 from numapin_cli.inputs.manifests import STDIN
+from numapin_cli.kubelet.files import read_kubelet_configuration
+from numapin_cli.kubelet.pools import kubelet_state
+from numapin_cli.kubelet.settings import translate
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 from numapin_cli.takeover import Takeover, rows, take_over
 from numapin_enforcer.node.kubelet_state import (

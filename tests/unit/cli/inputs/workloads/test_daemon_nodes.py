@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from numapin_cli.inputs.daemon_nodes import runs_on
 from numapin_cli.inputs.manifests import read_manifests
 from numapin_cli.inputs.objects import combined
+from numapin_cli.inputs.workloads.daemon_nodes import runs_on
 
 Body = dict[str, Any]
 

@@ -216,7 +216,7 @@ class _Terminal(io.StringIO):
 def test_progress_is_shown_on_a_terminal_only(
     machines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("numapin_cli.simulate._PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr("numapin_cli.commands.simulate._PROGRESS_SECONDS", -1.0)
     screen = _Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     assert run(machines, scenario(), scenario()) == 0

@@ -1,0 +1,1 @@
+"""What would help a pod: an edit, other requests, or the end of other pods."""

@@ -1,0 +1,1 @@
+"""The subcommands of `numapin`: a module for each."""

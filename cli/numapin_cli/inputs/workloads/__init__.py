@@ -1,0 +1,1 @@
+"""Pods that a cluster's controllers would create for Deployments, DaemonSets, Jobs and others."""
