@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 
 from numapin_api.names import CPUS_ANNOTATION
+from numapin_benchmarks.figures import HEADER, Figure, in_runs
 from numapin_campaigns.recording.observer import Wakes
 from numapin_campaigns.workload.notice import CPUS_FOLDER, with_cpus_file
 from numapin_lab.lifecycle import LabFolder
-from numapin_lab.measurement.figures import HEADER, Figure, in_runs
 from numapin_lab.running_lab import BUSY, RunningLab, pod
 
 NAME = "told"

@@ -38,9 +38,9 @@ from numapin_benchmarks.enforcing import away, drift, isolation, start
 from numapin_benchmarks.enforcing.labs import Bench, numapin, static_kubelet
 from numapin_benchmarks.enforcing.sharing import Effort, compare
 from numapin_benchmarks.enforcing.trees import fence, moving, storm, weight
+from numapin_benchmarks.figures import HEADER, Figure
 from numapin_benchmarks.surroundings import load, machine, progress
 from numapin_lab.errors import LabError
-from numapin_lab.measurement.figures import HEADER, Figure
 
 PARTS = (
     *("fence", "moving", "drift", "start", "away", "sharing", "kubelet"),

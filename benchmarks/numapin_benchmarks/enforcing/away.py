@@ -10,10 +10,10 @@ from pathlib import Path
 
 from numapin_benchmarks.enforcing.labs import Bench
 from numapin_benchmarks.enforcing.start import LOOK
+from numapin_benchmarks.figures import Figure, in_runs
 from numapin_benchmarks.surroundings import progress
 from numapin_campaigns.recording.recording import Recording, recording
 from numapin_enforcer.standby.fencing import ENFORCER_AWAY
-from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.running_lab import pod
 
 RUNS = 5

@@ -8,8 +8,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from numapin_benchmarks.enforcing.labs import Bench
+from numapin_benchmarks.figures import Figure, in_runs
 from numapin_campaigns.recording.observer import Wakes, real_time
-from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.running_lab import BUSY, pod
 
 BUDGET = "budget p99 < 20"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from numapin_benchmarks.enforcing.labs import POLICY, Bench
+from numapin_benchmarks.figures import Figure
 from numapin_benchmarks.surroundings import progress
-from numapin_lab.measurement.figures import Figure
 from numapin_lab.running_lab import BUSY, pod, policy
 
 SERVICE = Path(__file__).with_name("service.py")

@@ -18,9 +18,9 @@ from pathlib import Path
 from numapin_api.cpuset import CpuSet
 from numapin_benchmarks.enforcing.drift import cpus_of, repair
 from numapin_benchmarks.enforcing.labs import Bench
+from numapin_benchmarks.figures import Figure
 from numapin_benchmarks.surroundings import progress
 from numapin_campaigns.recording.recording import Change, Recording, recording
-from numapin_lab.measurement.figures import Figure
 from numapin_lab.running_lab import BUSY, pod
 
 WAIT_SECONDS = 60.0

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numapin_benchmarks.enforcing.labs import Bench
+from numapin_benchmarks.figures import Figure, in_runs
 from numapin_benchmarks.surroundings import progress
 from numapin_campaigns.recording.recording import Recording, recording
-from numapin_lab.measurement.figures import Figure, in_runs
 from numapin_lab.running_lab import pod
 
 RUNS = 5

@@ -14,6 +14,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
 from numapin_benchmarks.enforcing.trees.cgroup_trees import OWNER, others, pods
+from numapin_benchmarks.figures import Figure
 from numapin_benchmarks.surroundings import CGROUPFS, progress
 from numapin_campaigns.recording.observer import real_time
 from numapin_enforcer.cgroups.apply import apply
@@ -27,7 +28,6 @@ from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import desire, release
 from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
-from numapin_lab.measurement.figures import Figure
 
 RUNS = 5
 BUDGETS = {Version.V1: "budget 10", Version.V2: "budget 2"}

@@ -20,7 +20,9 @@ from pathlib import Path
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
+from numapin_benchmarks.enforcing.trees import spinning
 from numapin_benchmarks.enforcing.trees.cgroup_trees import OWNER, cgroups
+from numapin_benchmarks.figures import Figure, in_runs
 from numapin_benchmarks.surroundings import CGROUPFS
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
@@ -30,7 +32,6 @@ from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.writes import plan
 from numapin_lab.errors import LabError
-from numapin_lab.measurement.figures import Figure, in_runs
 
 RUNS = 5
 SPIN_SECONDS = 0.3
@@ -88,7 +89,7 @@ class Moving:
 @contextmanager
 def _spinning(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """The loop, in a cgroup."""
-    pipe, command = subprocess.PIPE, [sys.executable, "-m", "numapin_lab.measurement.spinning"]
+    pipe, command = subprocess.PIPE, [sys.executable, "-m", spinning.__name__]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as loop:
         try:
             (folder / "cgroup.procs").write_text(str(loop.pid))

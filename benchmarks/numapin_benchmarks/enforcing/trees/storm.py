@@ -18,10 +18,10 @@ from types import SimpleNamespace
 from typing import cast
 
 from numapin_benchmarks.enforcing.trees import weight
+from numapin_benchmarks.figures import Figure
 from numapin_benchmarks.surroundings import CGROUPFS, progress
 from numapin_campaigns.recording.observer import real_time
 from numapin_enforcer.cgroups.mounts import find_mounts
-from numapin_lab.measurement.figures import Figure
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes import usage
 from numapin_lab.processes.daemons import wait_until

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from numapin_benchmarks.enforcing.trees.cgroup_trees import ID_LENGTH, sleeping
+from numapin_benchmarks.figures import Figure
 from numapin_benchmarks.surroundings import CGROUPFS, progress
 from numapin_client.login.in_cluster import SERVICE_ACCOUNT_DIR
 from numapin_enforcer.cgroups.mounts import find_mounts
@@ -29,7 +30,6 @@ from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.images.build import CHECKOUT
-from numapin_lab.measurement.figures import Figure
 from numapin_lab.node.cgroups import MOUNTS, LabCgroup, below, hierarchies
 from numapin_lab.node.containerd import Runtime
 from numapin_lab.processes import usage

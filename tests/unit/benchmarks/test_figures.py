@@ -2,7 +2,7 @@
 
 import math
 
-from numapin_lab.measurement.figures import Figure, in_runs
+from numapin_benchmarks.figures import Figure, in_runs
 
 
 def test_a_figure_sums_up_its_runs() -> None:

@@ -1,4 +1,4 @@
-"""A busy loop that knows when it did not run: `python -m numapin_lab.measurement.spinning`.
+"""A busy loop that knows when it did not run; a program of its own.
 
 Each line of its standard input, a number of seconds, makes it spin for so long. It then prints a
 line of JSON: every gap between two readings of the monotonic clock that was longer than
