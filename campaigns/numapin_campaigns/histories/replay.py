@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_campaigns.histories.actions import Assign, History, Pass
 from numapin_campaigns.histories.node import Node
