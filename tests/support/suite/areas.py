@@ -10,7 +10,7 @@ import pytest
 
 from support.suite.times import FILE, Key, Row, slow, table, write
 
-CAMPAIGNS: Final = ("test_chaos.py", "test_resize_steps.py", "test_move_steps.py", "histories/")
+CAMPAIGNS: Final = ("test_chaos.py", "test_resize_steps.py", "test_move_steps.py", "histories")
 """Tests that let chance, or a list of all cases, choose what happens."""
 
 
