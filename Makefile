@@ -27,8 +27,8 @@ format: setup  ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: setup  ## write the CRDs (also the chart's), the rules of a spec, docs/reasons.md and docs/metrics.md from their sources
-	$(BIN)/python -m numapin_api.schema crds --write crds
+schema: setup  ## write the CRDs, the rules of a spec, the chart's table of values, docs/reasons.md and docs/metrics.md from their sources
+	$(BIN)/python -m numapin_api.schema crds --write charts/numapin/crd-files
 	$(BIN)/python -m numapin_api.schema spec > .spec.py && mv .spec.py crds/numapin_api/schema/assignment_spec.py
 	$(BIN)/python -m numapin_api.schema plain > .plain.py && mv .plain.py crds/numapin_api/schema/plain.py
 	$(BIN)/python -m numapin_api.schema reasons > docs/reasons.md

@@ -39,6 +39,7 @@ from numapin_lab.errors import LabError
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 OVERLAYS: Final = ROOT / "manifests" / "overlays"
+CHART: Final = ROOT / "charts" / "numapin"
 IMAGES: Final = ("numapin-operator", "numapin-enforcer")
 SUMS: Final = "SHA256SUMS"
 REGISTRY: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*/?")
@@ -86,7 +87,7 @@ def check_sources(*, changed: bool) -> str:
     if not changed and (differs := run("git", "status", "--porcelain").strip()):
         raise ReleaseError(f"commit these files first, or give --allow-changes:\n{differs}")
     version = str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
-    chart = yaml.safe_load((ROOT / "charts" / "numapin" / "Chart.yaml").read_text())
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     found = {f"charts/numapin/Chart.yaml: {key}": chart[key] for key in ("version", "appVersion")}
     found["daemon/numapin_daemon/version.py"] = VERSION
     for file in sorted(OVERLAYS.glob("*/kustomization.yaml")):
@@ -176,7 +177,7 @@ def appearing(folder: Path) -> Iterator[Path]:
 def package_chart(helm: Path, folder: Path, time: int) -> None:
     """Pack the Helm chart; its files get a time of their own, because Helm writes it down."""
     with tempfile.TemporaryDirectory() as parent:
-        chart = shutil.copytree(ROOT / "charts" / "numapin", Path(parent) / "numapin")
+        chart = shutil.copytree(CHART, Path(parent) / "numapin")
         for file in (chart, *chart.rglob("*")):
             os.utime(file, (time, time))
         run(helm, "package", chart, "--destination", folder)
@@ -202,8 +203,9 @@ def fill(folder: Path, version: str, options: argparse.Namespace) -> None:
         made = run(programs["kubectl"].path, "kustomize", overlay)
         file = folder / f"numapin-{version}-{overlay.name}.yaml"
         file.write_text(with_registry(made, registry, version))
-    crds = [file.read_text() for file in sorted((ROOT / "crds").glob("numapin.io_*.yaml"))]
-    (folder / f"numapin-{version}-crds.yaml").write_text("---\n".join(crds))
+    crds = sorted((CHART / "crd-files").glob("numapin.io_*.yaml"))
+    made = "---\n".join(file.read_text() for file in crds)
+    (folder / f"numapin-{version}-crds.yaml").write_text(made)
     if options.images:
         say("images (some minutes)")
         base = ["--base", options.base] if options.base else []

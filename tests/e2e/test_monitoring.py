@@ -11,11 +11,10 @@ from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import BUSY, RunningLab, pod, policy
 from support.real.telemetry.prometheus import Prometheus, prometheus
 
-COMPONENTS = Path(__file__).parents[2] / "manifests" / "components"
-RULES = COMPONENTS / "alerts" / "numapin.rules.yaml"
-PANELS: list[dict[str, Any]] = json.loads((COMPONENTS / "dashboard" / "numapin.json").read_text())[
-    "panels"
-]
+FILES = Path(__file__).parents[2] / "charts" / "numapin" / "files"
+RULES = FILES / "numapin.rules.yaml"
+DASHBOARD = json.loads((FILES / "dashboard" / "numapin.json").read_text())
+PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 pytestmark = pytest.mark.from_source("Prometheus does not reach the network of pods")
 
 OF_V2 = {"Pressure in exclusive containers"}

@@ -311,8 +311,13 @@ def _paths(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
         yield from _paths(one, *path, key)
 
 
-def test_what_the_chart_repeats_is_up_to_date() -> None:
+def test_what_is_made_of_the_chart_is_up_to_date() -> None:
     subprocess.run([ROOT / "charts" / "generate", "--check"], check=True)
+
+
+def test_the_chart_holds_its_files_itself() -> None:
+    """Flux leaves symbolic links out, without an error. Source: fluxcd/flux2, issue 4088."""
+    assert not [one for one in CHART.rglob("*") if one.is_symlink()]
 
 
 def test_helm_finds_nothing_to_blame(helm: Helm) -> None:

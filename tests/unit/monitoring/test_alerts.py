@@ -12,7 +12,8 @@ import yaml
 from support.values.promql import unknown_parts
 
 ROOT = Path(__file__).parents[3]
-RULES = ROOT / "manifests" / "components" / "alerts" / "numapin.rules.yaml"
+RULES = ROOT / "charts" / "numapin" / "files" / "numapin.rules.yaml"
+MANIFEST = ROOT / "manifests" / "components" / "alerts" / "prometheusrule.yaml"
 TESTS = Path(__file__).with_name("alerts.yaml")
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 ALERTS: list[dict[str, Any]] = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
@@ -93,5 +94,5 @@ def test_what_is_made_of_the_rules_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "charts" / "generate"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    manifest = yaml.safe_load(RULES.with_name("prometheusrule.yaml").read_text())
+    manifest = yaml.safe_load(MANIFEST.read_text())
     assert manifest["spec"] == yaml.safe_load(RULES.read_text())

@@ -14,7 +14,7 @@ from numapin_operator.telemetry.table import METRICS as OF_OPERATOR
 from support.values.promql import OF_TARGETS, groupings, metrics, selectors, unknown_parts
 
 ROOT = Path(__file__).parents[3]
-FILE = ROOT / "manifests" / "components" / "dashboard" / "numapin.json"
+FILE = ROOT / "charts" / "numapin" / "files" / "dashboard" / "numapin.json"
 DASHBOARD: dict[str, Any] = json.loads(FILE.read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 VARIABLES = {one["name"] for one in DASHBOARD["templating"]["list"]}

@@ -11,7 +11,7 @@ from numapin_api.meta.wire import QUANTITY_PATTERN, Quantity, WireModel
 from numapin_api.schema.__main__ import to_yaml
 from numapin_api.schema.definitions import SchemaError, definitions, structural
 
-CRDS = Path(__file__).parents[4] / "crds"
+CRDS = Path(__file__).parents[4] / "charts" / "numapin" / "crd-files"
 
 
 @pytest.mark.parametrize("name", sorted(definitions()))
