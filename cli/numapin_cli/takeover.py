@@ -93,9 +93,9 @@ def _remedy(picture: NodePicture, cpu: CpuState, containers: Sequence[KubeletCon
         spec = in_force(picture, edited(before, field, value))
         if spec is None or spec.pools is None:
             continue
-        given = {key: one.cpus for key, one in _by_key(spec).items()}
+        given = {one.key: one.cpus for one in spec.containers}
         kept = (
-            given.get((one.pod_uid, one.container)) == one.cpus
+            given.get(one.key) == one.cpus
             for one in containers
             if one.cpus and one.pod_uid in present
         )
@@ -163,7 +163,7 @@ class _Judge:
     def memory_notes(self, containers: Iterable[KubeletContainer]) -> Iterator[str]:
         """The containers with CPUs of their own whose memory the kubelet alone binds."""
         for one in containers:
-            then = self._then.get((one.pod_uid, one.container))
+            then = self._then.get(one.key)
             if one.cpus and one.mems and then is not None and not then.mems:
                 yield (
                     f"{self._name(one)}: its memory stays on {_numa(one.mems)}, and numapin does"
@@ -171,8 +171,7 @@ class _Judge:
                 )
 
     def _judged(self, one: KubeletContainer) -> tuple[bool, str]:
-        key = (one.pod_uid, one.container)
-        pod, then = self._pods.get(one.pod_uid), self._then.get(key)
+        pod, then = self._pods.get(one.pod_uid), self._then.get(one.key)
         if pod is None:
             return self._gone(one)
         if _ended(pod, one.container):
@@ -183,7 +182,7 @@ class _Judge:
         if then is None or then.cpus != one.cpus:
             gets = f"would get CPUs {then.cpus}" if then and then.cpus else "would share CPUs"
             return False, f"{gets}: {self._why_not(pod, one)}"
-        now = self._now.get(key) if self._now is not None else then
+        now = self._now.get(one.key) if self._now is not None else then
         if now is None or now.cpus != one.cpus:
             return False, f"keeps them, {_WAIT}"
         return (
@@ -217,7 +216,7 @@ class _Judge:
         gets = f"; gets CPUs {then.cpus}" if then and then.cpus else gets
         if then is None or not then.mems:
             return True, f"{memory}, stays there, and numapin does not bind it{gets}"
-        now = self._now.get((one.pod_uid, one.container)) if self._now is not None else then
+        now = self._now.get(one.key) if self._now is not None else then
         if now is None or now.mems != one.mems:
             return False, f"{memory}, keeps it, {_WAIT}"
         return True, f"{memory}, keeps it{self._until(pod, one)}{gets}"
@@ -270,7 +269,7 @@ class _Judge:
 
 
 def _by_key(spec: NodeAssignmentSpec) -> dict[tuple[str, str], ContainerAssignment]:
-    return {(one.pod_uid, one.container): one for one in spec.containers}
+    return {one.key: one for one in spec.containers}
 
 
 def _ended(pod: PodView, container: str) -> bool:

@@ -9,7 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.duration import TIME_PATTERN
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.meta.cel_rules import rule, rules
-from numapin_api.meta.derived import HasExclusiveCpus
+from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
 from numapin_api.meta.wire import WireModel, atomic_list, keyed_list
 from numapin_api.moves.model import Moving
 from numapin_api.status.containers import (
@@ -113,7 +113,7 @@ class MemoryBlock(WireModel):
     )
 
 
-class ContainerAssignment(WireModel):
+class ContainerAssignment(OfContainer, WireModel):
     """The CPUs and NUMA nodes of one container."""
 
     model_config = ConfigDict(

@@ -179,8 +179,8 @@ def ready_only_if_in_force(assignment: NodeAssignment) -> bool:
         for one in status.conditions
     ):
         return True
-    expected = {(one.pod_uid, one.container): one.mems for one in assignment.spec.containers}
-    return expected == {(one.pod_uid, one.container): one.mems for one in status.containers}
+    expected = {one.key: one.mems for one in assignment.spec.containers}
+    return expected == {one.key: one.mems for one in status.containers}
 
 
 def test_memory_follows_a_change_of_numa_nodes_and_only_then_all_is_ready(

@@ -85,7 +85,9 @@ def _anchors(text: str) -> set[str]:
 
 
 def test_the_readme_shows_the_columns_of_kubectl_get() -> None:
-    crd = yaml.safe_load((TOP / "charts/numapin/crd-files/numapin.io_nodeassignments.yaml").read_text())
+    crd = yaml.safe_load(
+        (TOP / "charts/numapin/crd-files/numapin.io_nodeassignments.yaml").read_text()
+    )
     (version,) = crd["spec"]["versions"]
     columns = [one for one in version["additionalPrinterColumns"] if not one.get("priority")]
     titles = ["NAME", *(one["name"].upper() for one in columns)]

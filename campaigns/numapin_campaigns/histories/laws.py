@@ -48,9 +48,7 @@ class Laws(Writes):
 
     def accept(self, spec: NodeAssignmentSpec) -> None:
         """From now on the enforcer works towards `spec`."""
-        self._owned = {
-            (one.pod_uid, one.container): one.cpus for one in spec.containers if one.exclusive
-        }
+        self._owned = {one.key: one.cpus for one in spec.containers if one.exclusive}
 
     def disturb(self, path: str) -> None:
         """Others have made or written a cgroup: it and its descendants are not judged yet."""

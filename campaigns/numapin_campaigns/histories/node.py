@@ -205,9 +205,7 @@ class Node:
         if done.tree is None:
             return
         status = summarize(assign.spec(), done.tree, done.desired, self.paths.naming)
-        told = {
-            (one.pod_uid, one.container): one.cpus for one in status.containers if one.exclusive
-        }
+        told = {one.key: one.cpus for one in status.containers if one.exclusive}
         owners = {path for path, one in done.desired.items() if one.exclusive}
         self.laws.tell(
             {

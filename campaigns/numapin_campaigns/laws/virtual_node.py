@@ -22,10 +22,10 @@ def problems(lab: RunningVmLab) -> list[str]:
     ]
     for one in assignment.spec.containers:
         wanted = (_cpus(one, assignment), str(one.mems))
-        if (one.pod_uid, one.container) not in ids:
+        if one.key not in ids:
             found.append(f"{one.pod}: {one.container} does not run")
             continue
-        group, tasks = state.of(ids[one.pod_uid, one.container])
+        group, tasks = state.of(ids[one.key])
         found += [f"{one.pod}: {problem}" for problem in _elsewhere(group, tasks, *wanted)]
     return found
 

@@ -143,7 +143,7 @@ class Question:
         assignment = self.state.assignments.get(self.node)
         entries = assignment.spec.containers if assignment else ()
         key = self.pod.uid, container
-        return next((one for one in entries if (one.pod_uid, one.container) == key), None)
+        return next((one for one in entries if one.key == key), None)
 
     def held_by_others(self) -> dict[str, list[ContainerAssignment]]:
         """The entries of the node's other pods, by UID."""

@@ -122,7 +122,7 @@ def _containers(
     for heading in ("", "pod", "container", "CPUs", "NUMA", "memory", "in kernel", *more):
         table.add_column(heading, overflow="fold")
     for entry in spec.containers:
-        holder = holders.get((entry.pod_uid, entry.container))
+        holder = holders.get(entry.key)
         actual = state.in_kernel(entry)
         notes = [word for word in ("outdated", "claimed") if getattr(entry, word)]
         table.add_row(

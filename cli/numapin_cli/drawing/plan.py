@@ -54,7 +54,7 @@ def holders_of(entries: Sequence[ContainerAssignment]) -> dict[tuple[str, str], 
     for number, entry in enumerate(entry for entry in entries if entry.cpus):
         mark = _LETTERS[number] if number < len(_LETTERS) else _MANY
         holder = Holder(entry, mark, _COLOURS[number % len(_COLOURS)])
-        marked[entry.pod_uid, entry.container] = holder
+        marked[entry.key] = holder
     return marked
 
 
@@ -66,7 +66,7 @@ def _table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "pod", "container", "CPUs", "NUMA", "memory"):
         table.add_column(heading, overflow="fold")
-    entries = {(entry.pod_uid, entry.container): entry for entry in spec.containers}
+    entries = {entry.key: entry for entry in spec.containers}
     refused = {refusal.pod_uid for refusal in spec.refused}
     for pod in pods:
         for container in pod.containers:

@@ -152,9 +152,7 @@ class NodeState:
         return pools.shared & topology.online if topology else pools.shared
 
     def _reported(self, entry: ContainerAssignment) -> ContainerStatus | None:
-        wanted = (entry.pod_uid, entry.container)
-        each = (one for one in self.status.containers if (one.pod_uid, one.container) == wanted)
-        return next(each, None)
+        return next((one for one in self.status.containers if one.key == entry.key), None)
 
 
 _HARDWARE = "topology"

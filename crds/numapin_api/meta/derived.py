@@ -1,9 +1,30 @@
-"""What follows from a list of containers; the models and the plain values share it."""
+"""What follows from the fields of a value; the models and the plain values share it."""
 
 from collections.abc import Iterable
 from typing import Protocol
 
 from numapin_api.cpuset import CpuSet
+
+ContainerKey = tuple[str, str]
+"""The UID of a pod and the name of a container of it."""
+
+
+class _NamesContainer(Protocol):
+    @property
+    def pod_uid(self) -> str: ...
+    @property
+    def container(self) -> str: ...
+
+
+class OfContainer:
+    """A value with the fields `pod_uid` and `container`."""
+
+    __slots__ = ()
+
+    @property
+    def key(self: _NamesContainer) -> ContainerKey:
+        """What tells the container from all others of the node."""
+        return self.pod_uid, self.container
 
 
 class _Container(Protocol):

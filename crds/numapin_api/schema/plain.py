@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.meta.derived import HasExclusiveCpus
+from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PoolsInForce:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerStatus:
+class ContainerStatus(OfContainer):
     """The state of one container of the spec, read from the kernel."""
 
     pod_uid: str
@@ -50,7 +50,7 @@ class ContainerStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class KubeletContainer:
+class KubeletContainer(OfContainer):
     """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
 
     pod_uid: str
@@ -196,7 +196,7 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerAssignment:
+class ContainerAssignment(OfContainer):
     """The CPUs and NUMA nodes of one container."""
 
     pod_uid: str

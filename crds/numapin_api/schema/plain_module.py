@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.meta.derived import HasExclusiveCpus
+from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
 '''
 
 _INDENT: Final = " " * 4

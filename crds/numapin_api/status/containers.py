@@ -6,6 +6,7 @@ from pydantic import Field
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.limits import MAX_BYTES
+from numapin_api.meta.derived import OfContainer
 from numapin_api.meta.wire import WireModel
 
 POD_UID_LENGTH: Final = 64
@@ -30,7 +31,7 @@ class PoolsInForce(WireModel):
     )
 
 
-class ContainerStatus(WireModel):
+class ContainerStatus(OfContainer, WireModel):
     """The state of one container of the spec, read from the kernel."""
 
     pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")
@@ -47,7 +48,7 @@ class ContainerStatus(WireModel):
     )
 
 
-class KubeletContainer(WireModel):
+class KubeletContainer(OfContainer, WireModel):
     """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
 
     pod_uid: PodUid = Field(alias="podUID", description="The metadata.uid of the pod.")

@@ -112,7 +112,7 @@ def _container_problems(
 def _duplicates(containers: Sequence[ContainerAssignment]) -> Iterator[Problem]:
     seen: dict[tuple[str, str], int] = {}
     for index, one in enumerate(containers):
-        first = seen.setdefault((one.pod_uid, one.container), index)
+        first = seen.setdefault(one.key, index)
         if first != index:
             message = f"{_name(one)} is already listed as spec.containers[{first}]"
             yield _invalid(f"spec.containers[{index}]", message)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, ListFormatError, MemSet
+from numapin_api.meta.derived import ContainerKey
 from numapin_api.schema.plain import KubeletContainer
 
 STATIC_CPUS: Final = "static"
@@ -22,9 +23,6 @@ STATIC_MEMORY: Final = "Static"
 
 _UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NAME_LENGTH: Final = 253
-
-ContainerKey = tuple[str, str]
-"""The UID of a pod and the name of a container."""
 
 
 class KubeletStateError(ValueError):

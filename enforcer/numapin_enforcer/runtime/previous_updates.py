@@ -75,7 +75,7 @@ class PreviousUpdates:
         the same container again do not count.
         """
         listed = spec.containers if spec is not None else ()
-        same = {(one.pod_uid, one.container): one.cpus for one in listed if one.exclusive}
+        same = {one.key: one.cpus for one in listed if one.exclusive}
         lost: dict[str, CpuSet] = {}
         for id_, (path, uid) in (self._left or {}).items():
             for name, sent in self._pods[uid].items():

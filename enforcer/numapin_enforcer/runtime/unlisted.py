@@ -31,7 +31,7 @@ def unlisted_obstacles(
     """
     pods: dict[str, str] = {}
     for one in spec.containers if spec is not None else ():
-        if one.exclusive and (one.pod_uid, one.container) not in named:
+        if one.exclusive and one.key not in named:
             pods[one.pod_uid] = f"{one.namespace}/{one.pod}"
     found = {
         id_: pods[uid]

@@ -33,9 +33,9 @@ def admissions(
     Unlike the kubelet, an allocation counts as aligned if it is, whatever the policy demands.
     """
     counts: Counts = Counter()
-    known = {_key(one) for one in before.containers} if before else set()
+    known = {one.key for one in before.containers} if before else set()
     refused = {_refusal(one) for one in before.refused} if before else set()
-    placed = [one for one in after.containers if _key(one) not in known]
+    placed = [one for one in after.containers if one.key not in known]
     refusals = [one for one in after.refused if _refusal(one) not in refused]
     for one in placed:
         counts.update(_of_container(one, topology))
@@ -82,10 +82,6 @@ def _of_refusal(refusal: Any) -> Iterator[tuple[Metric, Labels]]:
         for metric in MISALIGNED:
             yield metric, labels
     yield ADMISSION_ERRORS, ()
-
-
-def _key(one: ContainerAssignment) -> tuple[str, str]:
-    return one.pod_uid, one.container
 
 
 def _refusal(one: Any) -> tuple[str, str, str]:

@@ -60,7 +60,7 @@ class NodeTraces:
         for one in in_force:
             container = one.container
             self._send("enforce", container, (one.since_seconds, one.until_seconds))
-            self._unreported[container.pod_uid, container.container] = one
+            self._unreported[container.key] = one
 
     def reported(self, report: Report) -> None:
         """The API server has taken a status."""
@@ -68,7 +68,7 @@ class NodeTraces:
             return
         now_seconds = self._clock.monotonic()
         for status in report.content.containers:
-            key = status.pod_uid, status.container
+            key = status.key
             if status.exclusive and (one := self._unreported.pop(key, None)) is not None:
                 self._send("report", one.container, (one.until_seconds, now_seconds))
 

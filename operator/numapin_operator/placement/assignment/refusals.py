@@ -45,9 +45,9 @@ def steady(refused: Iterable[Refusal], earlier: Iterable[Refusal] | None) -> tup
 
 def releases(previous: NodeAssignmentSpec | None, entries: Iterable[ContainerAssignment]) -> bool:
     """Whether a container has fewer CPUs or less memory than in the previous assignment."""
-    now = {(one.pod_uid, one.container): one for one in entries}
+    now = {one.key: one for one in entries}
     for had in previous.containers if previous else ():
-        has = now.get((had.pod_uid, had.container))
+        has = now.get(had.key)
         if has is not had and (has is None or _has_less(has, had)):
             return True
     return False
