@@ -49,5 +49,12 @@ def join_texts(texts: Sequence[str], separator: str, limit: int, *, of: int = 0)
     return cut_text(joined, limit - len(more)) + more
 
 
+def first_texts(texts: Sequence[str], most: int, separator: str = ", ", *, of: int = 0) -> str:
+    """The first `most` texts joined, and how many more there are; `of` is as in `join_texts`."""
+    shown, total = texts[:most], max(of, len(texts))
+    more = _more(separator, total - len(shown)) if total > len(shown) else ""
+    return separator.join(shown) + more
+
+
 def _more(separator: str, count: int) -> str:
-    return f"{separator}and {count} more"
+    return f"{separator.strip(', ')} and {count} more"

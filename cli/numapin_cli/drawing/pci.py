@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numapin_api.hardware.compact import LOCAL_CLASSES
+from numapin_api.text import first_texts
 from numapin_api.topology import PciDevice
 from numapin_cli.drawing.text import section
 
@@ -68,6 +69,4 @@ def class_name(pci_class: str) -> str:
 
 def _addresses(devices: list[PciDevice]) -> str:
     local = [device.address for device in devices if device.pci_class.startswith(LOCAL_CLASSES)]
-    shown = local[:_ADDRESSES_SHOWN]
-    more = [f"and {len(local) - len(shown)} more"] if len(local) > len(shown) else []
-    return " ".join([*shown, *more])
+    return first_texts(local, _ADDRESSES_SHOWN, " ")

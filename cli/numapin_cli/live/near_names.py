@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Final
 
+from numapin_api.text import first_texts
+
 _MOST: Final = 3
 _ALIKE: Final = 0.6
 _PART: Final = 3
@@ -31,5 +33,4 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
         return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
     if not names:
         return "there is none at all"
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"there is {', '.join(names[:_MOST])}{more}"
+    return f"there is {first_texts(names, _MOST)}"

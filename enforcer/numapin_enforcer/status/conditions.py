@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec
-from numapin_api.text import join_texts
+from numapin_api.text import first_texts, join_texts
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
@@ -73,8 +73,7 @@ def cgroup_obstacles(
 
 
 def _shown(problems: Sequence[object]) -> str:
-    shown = "; ".join(map(str, problems[:SHOWN]))
-    return f"{shown}; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else shown
+    return first_texts([*map(str, problems)], SHOWN, "; ")
 
 
 def lack_obstacles(
@@ -166,9 +165,10 @@ def unread_note(unread: Sequence[Unread], spec: NodeAssignmentSpec | None) -> st
     if not unread:
         return ""
     names = {one.pod_uid: f"{one.namespace}/{one.pod}" for one in spec.containers} if spec else {}
-    shown = "; ".join(
-        f"pod {names.get(one.pod_uid) or one.pod_uid or 'unknown'}: {one.path}: {one.why}"
-        for one in unread[:SHOWN]
+    shown = _shown(
+        [
+            f"pod {names.get(one.pod_uid) or one.pod_uid or 'unknown'}: {one.path}: {one.why}"
+            for one in unread
+        ]
     )
-    more = f"; and {len(unread) - SHOWN} more pods" if len(unread) > SHOWN else ""
-    return f"not all cgroups are read, they count as having what their parent has: {shown}{more}"
+    return f"not all cgroups are read, they count as having what their parent has: {shown}"

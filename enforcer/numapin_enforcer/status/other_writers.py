@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from numapin_api.text import first_texts
 from numapin_enforcer.plan.drift import Drift
 
 RUN_SECONDS: Final = 60.0
@@ -68,5 +69,4 @@ class OtherWriters:
         )
         if not busy:
             return ""
-        more = f" and {len(busy) - SHOWN} more" if len(busy) > SHOWN else ""
-        return f"another program writes to cgroups: {', '.join(map(str, busy[:SHOWN]))}{more}"
+        return f"another program writes to cgroups: {first_texts([*map(str, busy)], SHOWN)}"

@@ -11,6 +11,7 @@ from numapin_api.conditions.merging import merge_conditions
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_api.text import first_texts
 from numapin_enforcer.status.conditions import SHOWN, foreign_note, judge
 from numapin_enforcer.status.summary import Summary
 
@@ -114,9 +115,8 @@ def _outdated(spec: NodeAssignmentSpec | None) -> list[str]:
 
 def _waiting_for(outdated: Sequence[str]) -> Verdict:
     """The kernel has what the spec says, and the spec not all that the policy says."""
-    more = f" and {len(outdated) - SHOWN} more" if len(outdated) > SHOWN else ""
-    count, named = plural(len(outdated), "container"), ", ".join(outdated[:SHOWN])
-    message = f"the policy would place {count} otherwise, until they end: {named}{more}"
+    count, named = plural(len(outdated), "container"), first_texts(outdated, SHOWN)
+    message = f"the policy would place {count} otherwise, until they end: {named}"
     return Verdict(ConditionType.RECONCILING, True, Reason.WAITING_FOR_CONTAINERS, message)
 
 

@@ -9,6 +9,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import exact_bytes, format_bytes, plural
+from numapin_api.text import first_texts
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent
 from numapin_operator.placement import PodView, Queued, Unaccepted
@@ -138,7 +139,6 @@ def _given(entry: ContainerAssignment, topology: Topology | None) -> str:
 
 def _names(pod: PodView, others: Sequence[tuple[str, str]]) -> str:
     mine = [name for namespace, name in others if namespace == pod.namespace]
-    named = ", ".join(mine[:NAMED_PODS])
-    if not (more := len(others) - len(mine[:NAMED_PODS])):
-        return named
-    return f"{named} and {more} more" if named else f"{more} of other namespaces"
+    if others and not mine:
+        return f"{len(others)} of other namespaces"
+    return first_texts(mine, NAMED_PODS, of=len(others))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_api.text import cut_text, join_texts
+from numapin_api.text import cut_text, first_texts, join_texts
 
 
 def test_a_short_text_stays() -> None:
@@ -24,6 +24,10 @@ def test_a_list_says_how_many_more_there_are() -> None:
     assert join_texts(["one", "two"], "; ", 20) == "one; two"
     assert join_texts(["one", "two", "three three"], "; ", 16) == "one; and 2 more"
     assert join_texts(["x" * 40, "two"], "; ", 20) == "xxxxx...; and 1 more"
+    assert first_texts(["one", "two"], 2) == "one, two"
+    assert first_texts(["one", "two", "three"], 1) == "one and 2 more"
+    assert first_texts(["one"], 1, "; ", of=3) == "one; and 2 more"
+    assert first_texts(["one", "two"], 1, " ") == "one and 1 more"
 
 
 @given(st.lists(st.text(max_size=40), max_size=30), st.integers(30, 200))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.text import first_texts
 from numapin_operator.nodes.decide.decision import NodePicture
 from numapin_operator.nodes.decide.generations import is_written
 from numapin_operator.nodes.decide.remarks import joined, remarks
@@ -84,10 +85,4 @@ def _named(containers: Sequence[Outdated], *, is_dynamic: bool) -> str:
     """Name the containers that the policy would not place as they are."""
     named = [f"{one.namespace}/{one.pod}/{one.container} {one.why}" for one in containers]
     until = "they end or can be moved" if is_dynamic else "they end"
-    return f"containers keep what they have until {until}: {_first_names(named)}"
-
-
-def _first_names(named: Sequence[str]) -> str:
-    """The first names of a list, and how many more there are."""
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    return ", ".join(named[:NAMED]) + more
+    return f"containers keep what they have until {until}: {first_texts(named, NAMED)}"
