@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 from typing import Final
 
@@ -160,7 +162,7 @@ class _Stages:
         choice = self._narrow(path) or pool
         gains = choice & ~self._effective[path]
         others = (cpus for one, cpus in self._taken.items() if one != container)
-        return 0 if gains and gains & _union(others) else choice
+        return 0 if gains and gains & reduce(or_, others, 0) else choice
 
     def _move_shared(self, path: str) -> int:
         """A shared cgroup that keeps no CPU gets its set, without CPUs that become exclusive.
@@ -184,8 +186,8 @@ class _Stages:
         by chance; nothing is, if nothing is known of what was held.
         """
         interim: dict[str, int] = {}
-        held = _union(self._still_held().values())
-        taken = held | _union(self._taken.values())
+        held = reduce(or_, self._still_held().values(), 0)
+        taken = held | reduce(or_, self._taken.values(), 0)
         for path in moving:
             parent, container = self._tree.parents[path], self._exclusive[path]
             wanted, root = self._wanted[path], self._effective[self._tree.root]
@@ -240,15 +242,8 @@ def _withheld(tree: Tree, wanted: Mapping[str, Desired]) -> int:
     """
     if tree.version is Version.V1:
         return 0
-    want = _union(wanted[path].cpus.mask for path in tree.children[tree.root])
+    want = reduce(or_, (wanted[path].cpus.mask for path in tree.children[tree.root]), 0)
     return want & ~tree.cgroups[tree.root].effective_cpus.mask
-
-
-def _union(masks: Iterable[int]) -> int:
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
 
 
 def _plan_mems(tree: Tree, wanted: Mapping[str, Desired]) -> tuple[list[Write], list[Write]]:

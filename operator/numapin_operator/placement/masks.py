@@ -5,6 +5,8 @@ are kinds of their own: one cannot stand for the other, nor a number for either.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final, Self, overload
 
 if TYPE_CHECKING:
@@ -61,10 +63,7 @@ def members(mask: CpuMask | NumaMask) -> Iterator[int]:
 
 def union(masks: Iterable[CpuMask]) -> CpuMask:
     """The CPUs that are in any of the masks."""
-    joined = NO_CPUS
-    for mask in masks:
-        joined |= mask
-    return joined
+    return reduce(or_, masks, NO_CPUS)
 
 
 def lowest(mask: CpuMask, count: int) -> CpuMask:
