@@ -27,7 +27,7 @@ from numapin_operator.placement import (
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class ContainerOutcome:
     """What becomes of one container.
 
     Attributes:
@@ -47,7 +47,7 @@ class Fate:
 class Takeover:
     """What becomes of a node: its containers, and what else differs."""
 
-    fates: tuple[Fate, ...]
+    outcomes: tuple[ContainerOutcome, ...]
     notes: tuple[str, ...]
     stalled: str = ""
     """Why the policy cannot be in force, with an edit of it that keeps what the kubelet did."""
@@ -55,7 +55,7 @@ class Takeover:
     @property
     def keeps_all(self) -> bool:
         """Whether every container keeps its CPUs, and the NUMA nodes of its memory."""
-        return not self.stalled and all(one.keeps for one in self.fates)
+        return not self.stalled and all(one.keeps for one in self.outcomes)
 
 
 def take_over(
@@ -75,11 +75,11 @@ def take_over(
     reported = _reported(picture, containers)
     foreseen = foresee_from(reported)
     spec = foreseen.spec or NodeAssignmentSpec()
-    judge = _Judge(foreseen, spec, topology, _outdated(picture, topology, spec))
-    fates = tuple(judge.fate(one) for one in containers)
-    notes = (*pool_notes(reported, cpu, spec, topology), *judge.memory_notes(containers))
+    found = _Outcomes(foreseen, spec, topology, _outdated(picture, topology, spec))
+    outcomes = tuple(found.of(one) for one in containers)
+    notes = (*pool_notes(reported, cpu, spec, topology), *found.memory_notes(containers))
     stalled = foreseen.said + _remedy(reported, cpu, containers) if foreseen.is_stalled else ""
-    return Takeover(fates, notes, stalled)
+    return Takeover(outcomes, notes, stalled)
 
 
 def _remedy(picture: NodePicture, cpu: CpuState, containers: Sequence[KubeletContainer]) -> str:
@@ -134,7 +134,7 @@ def _outdated(
 _WAIT: Final = "but its NodeAssignment does not say so yet: wait for it"
 
 
-class _Judge:
+class _Outcomes:
     """Says of each container what becomes of it."""
 
     def __init__(
@@ -155,10 +155,10 @@ class _Judge:
         self._now = _by_key(foreseen.before) if foreseen.before is not None else None
         self._topology, self._outdated = topology, outdated
 
-    def fate(self, one: KubeletContainer) -> Fate:
+    def of(self, one: KubeletContainer) -> ContainerOutcome:
         """What becomes of one container."""
-        keeps, said = self._judged(one)
-        return Fate(self._name(one), one.cpus, keeps, said)
+        keeps, said = self._outcome(one)
+        return ContainerOutcome(self._name(one), one.cpus, keeps, said)
 
     def memory_notes(self, containers: Iterable[KubeletContainer]) -> Iterator[str]:
         """The containers with CPUs of their own whose memory the kubelet alone binds."""
@@ -170,7 +170,7 @@ class _Judge:
                     " not count it as bound there"
                 )
 
-    def _judged(self, one: KubeletContainer) -> tuple[bool, str]:
+    def _outcome(self, one: KubeletContainer) -> tuple[bool, str]:
         pod, then = self._pods.get(one.pod_uid), self._then.get(one.key)
         if pod is None:
             return self._gone(one)
@@ -280,11 +280,11 @@ def _numa(mems: MemSet) -> str:
     return f"NUMA node {mems}" if len(mems) == 1 else f"NUMA nodes {mems}"
 
 
-def rows(fates: Sequence[Fate]) -> Iterator[str]:
+def rows(outcomes: Sequence[ContainerOutcome]) -> Iterator[str]:
     """A line for each container, in columns."""
-    wide = max((len(one.name) for one in fates), default=0)
-    cpus = max((len(str(one.cpus)) for one in fates), default=0)
-    for one in fates:
+    wide = max((len(one.name) for one in outcomes), default=0)
+    cpus = max((len(str(one.cpus)) for one in outcomes), default=0)
+    for one in outcomes:
         mark = " " if one.keeps else "!"
         columns = (f"{one.name:<{wide}}", *([f"{one.cpus!s:<{cpus}}"] if cpus else []), one.said)
         yield f"{mark} {'  '.join(columns)}"

@@ -65,8 +65,8 @@ def foresee(state: ClusterState, node: str, now: float | None = None) -> Foresee
     """Decide about one node as the operator does at `now`, and about what follows from its write.
 
     The time is in seconds since 1970; without it, no move begins or goes on. Where a pod of the
-    node has the annotation that says which CPUs it has, workloads are told, and all that have it
-    count as told what leaves them.
+    node has the annotation that says which CPUs it has, workloads get notice, and all that have it
+    count as notified of what leaves them.
     """
     picture = picture_of(state, node)
     told = {pod.uid: 0.0 for pod in picture.pods if pod.annotated}
@@ -102,11 +102,11 @@ def followed(picture: NodePicture, decision: Decision) -> AssignmentView | None:
         Verdict(ConditionType.STALLED, False, Reason.NOT_STALLED),
     )
     conditions = merge(before.status.conditions, verdicts, generation, _NEVER)
-    told = {"observed_generation": generation, "conditions": conditions}
+    reported = {"observed_generation": generation, "conditions": conditions}
     return replace(
         before,
         spec=decision.spec,
         generation=generation,
         owner_uid=node.uid,
-        status=before.status.model_copy(update=told),
+        status=before.status.model_copy(update=reported),
     )

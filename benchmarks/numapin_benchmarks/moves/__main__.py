@@ -95,7 +95,7 @@ def measure(name: str, topology: Topology, load: int, rounds: int) -> Row:
         if plain:
             continue
         begun = time.perf_counter()
-        searched = fewest_moves(case.ground, case.demand, case.pods, case.allowed)
+        searched = fewest_moves(case.space, case.demand, case.pods, case.allowed)
         took.append((time.perf_counter() - begun) * 1000)
         cut += not searched.complete
         if searched.found is not None:

@@ -11,12 +11,12 @@ from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import (
     ContainerAllocation,
-    Ground,
     Node,
     NodePolicy,
     PlacementError,
     PodAllocation,
     PodView,
+    SearchSpace,
     fewest_moves,
     resolve,
 )
@@ -62,9 +62,9 @@ class Fragmented:
     allowed: frozenset[tuple[str, str]]
 
     @property
-    def ground(self) -> Ground:
+    def space(self) -> SearchSpace:
         """What a search for moves starts from."""
-        return Ground(self.node(self.allocations), self.node)
+        return SearchSpace(self.node(self.allocations), self.node)
 
     def node(self, allocations: Mapping[str, PodAllocation]) -> Node:
         """The node with these allocations."""
@@ -212,7 +212,7 @@ def _acceptable(
 
 def check_search(case: Fragmented) -> bool:
     """Assert that a search finds the fewest CPUs to move; return whether it found any moves."""
-    searched = fewest_moves(case.ground, case.demand, case.pods, case.allowed)
+    searched = fewest_moves(case.space, case.demand, case.pods, case.allowed)
     assert searched.complete
     if searched.found is None:
         assert next(cheaper_moves(case, case.policy.cpu_groups.cpus.bit_count()), None) is None

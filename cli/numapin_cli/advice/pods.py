@@ -172,7 +172,7 @@ def _resize_waits(
     with suppress(TooManyTriesError):
         for kind in (releases(stays, others), other_sizes(stays, fate), edits(stays)):
             found += kind
-        again = question.judge("again")
+        again = question.plan("again")
         if again.fits:
             text = "create the pod again with what it requests now: as a new pod it fits"
             found.append(Remedy.by("again", text, again))
@@ -186,7 +186,7 @@ def _refused(
 ) -> Explanation:
     found = list[Remedy]()
     with suppress(TooManyTriesError):
-        now = question.judge("again")
+        now = question.plan("again")
         if now.fits:
             how = "the operator then makes room for it" if now.moves else "it fits by now"
             text = f"create the pod again: {how}, and a refusal stands while the pod lives"
@@ -230,7 +230,7 @@ def _other_nodes(question: Question, others: Sequence[str]) -> Iterator[Remedy]:
         return
     named = 0
     for node in others:
-        fate = replace(question, node=node).judge("node")
+        fate = replace(question, node=node).plan("node")
         if fate.fits:
             yield Remedy.by("node", f"create the pod on {node}", fate, {"node": node})
             named += 1
@@ -248,7 +248,7 @@ def _unbound(question: Question, subject: str, others: Sequence[str]) -> Explana
     pod = question.pod
     for node in others:
         asked = replace(question, node=node)
-        fate = asked.judge("node")
+        fate = asked.plan("node")
         facts.append(Line(node, _would(asked, fate)))
         if fate.fits and len(found) < _MOST_NODES:
             found.append(Remedy.by("node", f"bind it to {node}", fate, {"node": node}))

@@ -37,8 +37,8 @@ class Tries:
     counts: dict[str, int] = field(default_factory=dict)
     stopped: bool = False
 
-    def judge(self, what: str, picture: NodePicture, uid: str) -> Fate:
-        """The fate of a pod by one more plan.
+    def plan(self, what: str, picture: NodePicture, uid: str) -> Fate:
+        """Plan once more: the fate of a pod.
 
         Raises:
             TooManyTriesError: enough plans have been made.
@@ -71,20 +71,20 @@ class Question:
     now: float | None = None
     stays: bool = False
 
-    def judge(
+    def plan(
         self, what: str, ended: Collection[str] = (), *, frees_hugepages: bool = False
     ) -> Fate:
-        """The fate of the pod by one more plan; see `after`.
+        """Plan once more: the fate of the pod; see `after`.
 
         Raises:
             TooManyTriesError: enough plans have been made.
         """
         picture = self.after(ended, frees_hugepages=frees_hugepages)
-        return self.tries.judge(what, picture, self.judged.uid)
+        return self.tries.plan(what, picture, self.subject.uid)
 
     @property
-    def judged(self) -> PodView:
-        """The pod whose fate is asked for."""
+    def subject(self) -> PodView:
+        """The pod that is asked about, as it is planned."""
         return self.pod if self.stays else self.newcomer
 
     @property
@@ -103,7 +103,7 @@ class Question:
             ended = {self.pod.uid, *ended}
         picture = self.without(ended, frees_hugepages=frees_hugepages)
         others = tuple(pod for pod in picture.pods if pod.uid != self.pod.uid)
-        return self.with_pod(replace(picture, pods=others), self.judged)
+        return self.with_pod(replace(picture, pods=others), self.subject)
 
     def without(self, uids: Collection[str], *, frees_hugepages: bool = False) -> NodePicture:
         """The node after some pods and all their processes have ended.

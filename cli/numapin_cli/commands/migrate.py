@@ -160,19 +160,19 @@ def _check(options: Namespace) -> int:
 
 
 def _print(node: str, found: Takeover) -> None:
-    exclusive = sum(bool(one.cpus) for one in found.fates)
-    bound = len(found.fates) - exclusive
+    exclusive = sum(bool(one.cpus) for one in found.outcomes)
+    bound = len(found.outcomes) - exclusive
     also = f", and has bound the memory of {bound} without CPUs of their own" if bound else ""
     print(f"{node}: the kubelet has given CPUs to {plural(exclusive, 'container')}{also}")
-    for row in rows(found.fates):
+    for row in rows(found.outcomes):
         print(row)
     for note in found.notes:
         print(note)
     if found.stalled:
         print(f"the policy cannot be put in force: {found.stalled}")
-    if lost := sum(not one.keeps for one in found.fates):
+    if lost := sum(not one.keeps for one in found.outcomes):
         what = "CPUs or NUMA nodes" if bound else "CPUs"
-        of_all = f"{lost} of {plural(len(found.fates), 'container')}"
+        of_all = f"{lost} of {plural(len(found.outcomes), 'container')}"
         print(f"{of_all} would not keep {what} now (marked !)")
 
 

@@ -23,7 +23,7 @@ Source = Callable[[], Values]
 
 
 class Observer(Protocol):
-    """Is told each observation of a histogram, beside the meter."""
+    """Receives each observation of a histogram, beside the meter."""
 
     def __call__(self, metric: Metric, value: float, labels: Labels, /) -> None:
         """One observation; must be quick and must not raise."""

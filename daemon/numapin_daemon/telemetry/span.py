@@ -1,7 +1,7 @@
 """A step on the way of one thing, as a part of a trace that several processes write. Does no I/O.
 
 The ids of a trace and of its first span follow from what the trace is about, such as a pod's UID.
-So no process must tell another one about them.
+So no process sends them to another one.
 """
 
 from collections.abc import Callable, Mapping

@@ -90,7 +90,7 @@ class DriftDetector:
         """
         changed: set[str] = set()
         drifts: list[Drift] = []
-        for path in self._to_judge(tree, desired):
+        for path in self._changed(tree, desired):
             meant, cgroup, known = desired[path], tree.cgroups[path], self._in_force.pop(path, None)
             found = (cgroup.effective_cpus, cgroup.effective_mems)
             sets = (meant.cpus, meant.mems)
@@ -109,7 +109,7 @@ class DriftDetector:
         """Start again: no cgroup is known to have had its desired set."""
         self._in_force, self._seen = {}, ({}, {})
 
-    def _to_judge(self, tree: Tree, desired: Mapping[str, Desired]) -> list[str]:
+    def _changed(self, tree: Tree, desired: Mapping[str, Desired]) -> list[str]:
         """Cgroups that differ from the last call in what they have or must have; parents first."""
         (cgroups, wanted), self._seen = self._seen, (tree.cgroups, desired)
         for path in self._in_force.keys() - desired.keys() if desired is not wanted else ():

@@ -36,7 +36,7 @@ class NodeMetrics:
 
     Attributes:
         meter: has the values.
-        traces: is told of each pass; None if no traces are wanted.
+        traces: receives each pass; None if no traces are wanted.
     """
 
     def __init__(

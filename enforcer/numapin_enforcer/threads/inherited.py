@@ -15,9 +15,9 @@ from numapin_enforcer.cgroups.tree import Tree, parent
 from numapin_enforcer.plan.inherited_mask import InheritedMask
 from numapin_enforcer.threads.survey import Look, Threads
 
-MOST_JUDGED: Final = 32
-"""Of how many cgroups the runtime is searched in one look. Each is judged once, unless its CPUs or
-those of its threads change."""
+MOST_EXAMINED: Final = 32
+"""Of how many cgroups the runtime is searched in one look. Each is examined once, unless its CPUs
+or those of its threads change."""
 
 MOST_PARENTS: Final = 16
 """How many processes may be between a thread and its runtime; each takes some 30 us."""
@@ -27,7 +27,7 @@ SANDBOX: Final = "pause"
 
 
 @dataclass(slots=True)
-class _Judged:
+class _Examined:
     """A cgroup of which threads may not use all CPUs; `mask` is None if they chose that.
 
     `is_certain` once it was found in two looks: a program, and a runtime that is starting one, may
@@ -41,7 +41,7 @@ class _Judged:
 
 
 class InheritedMasks:
-    """Judges cgroups that `Survey` found narrow.
+    """Examines cgroups that `Survey` found narrow.
 
     The threads of a cgroup have the affinity of the runtime if its first process may use just the
     CPUs that the runtime's own affinity leaves of it, and no other thread of it may use more. A
@@ -51,45 +51,45 @@ class InheritedMasks:
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._judged: dict[str, _Judged] = {}
+        self._examined: dict[str, _Examined] = {}
 
     @property
     def found(self) -> tuple[InheritedMask, ...]:
         """The cgroups whose threads have it, the one that was found first first."""
-        judged = self._judged.values()
-        return tuple(one.mask for one in judged if one.mask is not None and one.is_certain)
+        examined = self._examined.values()
+        return tuple(one.mask for one in examined if one.mask is not None and one.is_certain)
 
     def forget(self) -> None:
         """Nothing is enforced now."""
-        self._judged.clear()
+        self._examined.clear()
 
     def update(self, look: Look, tree: Tree, naming: CgroupNaming) -> None:
-        """Judge what one look has found."""
-        for path in self._judged.keys() - tree.cgroups.keys():
-            del self._judged[path]
-        if self._judged:
+        """Examine what one look has found."""
+        for path in self._examined.keys() - tree.cgroups.keys():
+            del self._examined[path]
+        if self._examined:
             self._forget_wider({*look.clean, *(one.path for one in look.wide)}, look, tree)
-        left = MOST_JUDGED
+        left = MOST_EXAMINED
         for path, used in look.narrow.items():
-            own, known = _own(tree, path), self._judged.get(path)
+            own, known = _own(tree, path), self._examined.get(path)
             if known is not None and (known.own, known.used) == (own, used):
                 known.is_certain = True
             elif left:
                 left -= 1
-                mask = self._judge(path, used, tree, naming)
+                mask = self._examine(path, used, tree, naming)
                 is_known = mask is not None and known is not None and known.mask == mask
-                self._judged[path] = _Judged(own, used, mask, is_certain=is_known)
+                self._examined[path] = _Examined(own, used, mask, is_certain=is_known)
 
     def _forget_wider(self, looked: Collection[str], look: Look, tree: Tree) -> None:
         """Forget cgroups whose threads may use all CPUs, unless the affinity allows that."""
-        for path in [*self._judged]:
-            mask = self._judged[path].mask
+        for path in [*self._examined]:
+            mask = self._examined[path].mask
             if path not in looked or path in look.narrow:
                 continue
             if mask is None or _is_part(mask.cpus.mask, _own(tree, path)):
-                del self._judged[path]
+                del self._examined[path]
 
-    def _judge(
+    def _examine(
         self, path: str, used: int, tree: Tree, naming: CgroupNaming
     ) -> InheritedMask | None:
         ids, own = self._threads.threads(path).ids, _own(tree, path)
@@ -108,8 +108,8 @@ class InheritedMasks:
     def _first_and_runtime(self, ids: Sequence[int]) -> tuple[int, int] | None:
         """The first process of a cgroup, and the one outside of containers that started it.
 
-        None if that cannot be told. A child that lost its parent is one of the first process, or of
-        the runtime.
+        None if they cannot be found. A child that lost its parent is one of the first process, or
+        of the runtime.
         """
         one = self._threads.process(ids[0])
         first = one.id if one is not None else 0

@@ -22,7 +22,14 @@ from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, Kubele
 from numapin_operator.placement.masks import numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
 from numapin_operator.placement.memorymanager.pod_blocks import bound_already
-from numapin_operator.placement.moves import Ground, Move, MoveRules, Moves, Searched, fewest_moves
+from numapin_operator.placement.moves import (
+    Move,
+    MoveRules,
+    Moves,
+    Searched,
+    SearchSpace,
+    fewest_moves,
+)
 from numapin_operator.placement.new_pods.queue import Queued
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated, mark_outdated
@@ -68,7 +75,6 @@ __all__ = [
     "ContainerAllocation",
     "ContainerKind",
     "ContainerView",
-    "Ground",
     "KubeletQuirks",
     "MirrorClaim",
     "Move",
@@ -87,6 +93,7 @@ __all__ = [
     "PodView",
     "PolicyError",
     "Queued",
+    "SearchSpace",
     "Searched",
     "SystemReservation",
     "Unaccepted",

@@ -14,7 +14,7 @@ class KubeletQuirks:
     """Which faults of the kubelet to repeat.
 
     Attributes:
-        judges_sockets_by_average: a socket counts as free when as many of its CPUs are free as the
+        counts_sockets_by_average: a socket counts as free when as many of its CPUs are free as the
             average socket has; then all of it is taken, CPUs in use included. numapin takes a
             socket whole only if all of it is free. Source: cpumanager, `isSocketFree`.
         refuses_overwritten_choice: a choice of NUMA nodes that was overwritten while the search
@@ -48,7 +48,7 @@ class KubeletQuirks:
             asks for no memory. numapin skips it. Source: memorymanager, `Allocate`.
     """
 
-    judges_sockets_by_average: bool
+    counts_sockets_by_average: bool
     refuses_overwritten_choice: bool
     distributes_over_sockets: bool
     splits_cores: bool
@@ -64,7 +64,7 @@ class KubeletQuirks:
 
 def _all(value: bool) -> KubeletQuirks:
     return KubeletQuirks(
-        judges_sockets_by_average=value,
+        counts_sockets_by_average=value,
         refuses_overwritten_choice=value,
         distributes_over_sockets=value,
         splits_cores=value,

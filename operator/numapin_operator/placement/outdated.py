@@ -74,19 +74,19 @@ def mark_outdated(
     """
     shared = spec.pools.shared.mask if spec.pools else 0
     crowded = policy.spec.reserved.strict and bool(shared & policy.reserved)
-    judge, known = _Judge(policy, crowded), {pod.uid: pod for pod in pods}
+    comparison, known = _Comparison(policy, crowded), {pod.uid: pod for pod in pods}
     waiting = {one.pod_uid for one in spec.refused_resizes or ()}
     entries: list[ContainerAssignment] = []
     found: list[Outdated] = []
     for (uid, claimed), grouped in groupby(spec.containers, key=attrgetter("pod_uid", "claimed")):
         of_pod, pod = tuple(grouped), known.get(uid)
-        if claimed or pod is None or not (edited or judge.may_differ(pod, of_pod)):
+        if claimed or pod is None or not (edited or comparison.may_differ(pod, of_pod)):
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue
         moved = tuple(map(finished, of_pod))
         if uid in waiting and not _has_lost(pod, moved):
             pod = as_placed(pod, allocation_of(uid, moved))
-        for entry, (_, why) in zip(of_pod, judge.judge(pod, moved), strict=True):
+        for entry, (_, why) in zip(of_pod, comparison.compare(pod, moved), strict=True):
             mark = True if why else None
             entries.append(
                 entry if entry.outdated is mark else entry.model_copy(update={"outdated": mark})
@@ -98,10 +98,10 @@ def mark_outdated(
 
 def is_outdated(policy: NodePolicy, pod: PodView, entries: Sequence[ContainerAssignment]) -> bool:
     """Whether the policy would not place a pod's containers as these entries say."""
-    return any(why for _, why in _Judge(policy, crowded=False).judge(pod, entries))
+    return any(why for _, why in _Comparison(policy, crowded=False).compare(pod, entries))
 
 
-class _Judge:
+class _Comparison:
     """Compares what containers have with what one policy would give them."""
 
     def __init__(self, policy: NodePolicy, crowded: bool) -> None:
@@ -117,19 +117,19 @@ class _Judge:
             or any(entry.outdated or entry.cpus.mask & self._policy.reserved for entry in entries)
         )
 
-    def judge(
+    def compare(
         self, pod: PodView, entries: Sequence[ContainerAssignment]
     ) -> Iterator[tuple[ContainerAssignment, str]]:
         """Each entry of a pod with why the policy would not place it so; empty if it would.
 
-        An init container that runs again has what those after it have, which are judged.
+        An init container that runs again has what those after it have, which are compared.
         """
         again = that_run_again(pod, entries)
         lasting = tuple(one for one in entries if one.container not in again)
-        why = {one.container: why for one, why in self._judge(_as_ended(pod, again), lasting)}
+        why = {one.container: why for one, why in self._compare(_as_ended(pod, again), lasting)}
         yield from ((one, why.get(one.container, "")) for one in entries)
 
-    def _judge(
+    def _compare(
         self, pod: PodView, entries: Sequence[ContainerAssignment]
     ) -> Iterator[tuple[ContainerAssignment, str]]:
         if not self._selects(pod):
@@ -139,7 +139,7 @@ class _Judge:
         if pod.pod_level is not None or self._policy.spec.topology.scope == "Pod":
             together = self._differs(pod, entries)
             if together == _UNALIGNED and pod.pod_level is None:
-                together = None  # each is judged alone: see `_UNALIGNED`
+                together = None  # each is compared alone: see `_UNALIGNED`
         for entry in entries:
             reserved = entry.cpus.mask & self._policy.reserved
             if reserved:

@@ -49,7 +49,7 @@ class NodePolicy:
         claims: the CPUs that a DRA driver has given to ResourceClaims, by UID.
         claimed: those of them that pods of the node use.
         gives_notice: a container that is resized keeps the CPUs that it gives back until it has
-            been told; see `resize.notice`.
+            had notice; see `resize.notice`.
     """
 
     topology: Topology

@@ -45,7 +45,7 @@ def edits(question: Question) -> Iterator[Remedy]:
             continue
         base = question.without(()) if is_there else question.after(())
         pod = question.pod if is_there else question.newcomer
-        fate = question.tries.judge("edit", question.with_policy(base, spec), pod.uid)
+        fate = question.tries.plan("edit", question.with_policy(base, spec), pod.uid)
         if fate.fits:
             done.add(field)
             text = f"set {field} of policy {governing.name} to {shown(value)}"

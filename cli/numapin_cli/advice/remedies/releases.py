@@ -130,7 +130,7 @@ def _enough(question: Question, group: Sequence[Holder]) -> list[Holder]:
 
 def _tried(question: Question, ended: Iterable[Holder], *, frees_hugepages: bool) -> Fate:
     uids = {one.uid for one in ended}
-    return question.judge("release", uids, frees_hugepages=frees_hugepages)
+    return question.plan("release", uids, frees_hugepages=frees_hugepages)
 
 
 def _release(question: Question, ended: Sequence[Holder], others: Sequence[str]) -> Remedy | None:
@@ -166,6 +166,6 @@ def _new_home(question: Question, holder: Holder, others: Sequence[str]) -> str:
         return ""
     for node in others:
         moved = replace(question, node=node, pod=holder.pod, stays=False)
-        if moved.judge("move").fits:
+        if moved.plan("move").fits:
             return node
     return ""

@@ -269,7 +269,7 @@ def _unit(resource: str) -> int:
 
 
 def _tried(question: Question, pod: PodView) -> Fate:
-    return replace(question, pod=pod).judge("size")
+    return replace(question, pod=pod).plan("size")
 
 
 def with_cpus(pod: PodView, name: str, count: int) -> PodView:

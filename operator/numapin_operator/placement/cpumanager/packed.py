@@ -51,7 +51,7 @@ def take_packed(
         packing: how to choose inside the levels.
 
     Returns:
-        The mask of `count` CPUs, all of them from `free` unless `judges_sockets_by_average`.
+        The mask of `count` CPUs, all of them from `free` unless `counts_sockets_by_average`.
 
     Raises:
         NotEnoughCpusError: `free` holds fewer than `count`.
@@ -111,7 +111,7 @@ class _CpuAccumulator:
     def _free_sockets(self) -> list[CpuMask]:
         """Sockets to take whole: free ones of average size. Source: cpumanager, `isSocketFree`."""
         average = self.cpu_groups.cpus_per_socket
-        by_average = self.packing.quirks.judges_sockets_by_average
+        by_average = self.packing.quirks.counts_sockets_by_average
         return [
             mask
             for count, _, mask in sorted_sockets(self.cpu_groups, self.free)

@@ -10,8 +10,8 @@ from numapin_operator.placement.assignment.entries import entries_of
 from numapin_operator.placement.assignment.moving import begun
 from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.in_use import node_with
-from numapin_operator.placement.moves.ground import Ground
 from numapin_operator.placement.moves.result import Move
+from numapin_operator.placement.moves.search_space import SearchSpace
 from numapin_operator.placement.new_pods.queue import Queue
 from numapin_operator.placement.requests import PodView
 
@@ -69,14 +69,14 @@ class Starter:
         return bool(self.rules.left and not self.begun and not self.queue.motion.after)
 
     @property
-    def ground(self) -> Ground:
+    def space(self) -> SearchSpace:
         """The node as it is; while something moves already, as it will be."""
         queue = self.queue
         base = queue.later if queue.motion.after else queue.node
         policy = base.policy
         if base is queue.node:
             policy = replace(policy, claimed=policy.claimed | queue.withheld)
-        return Ground(
+        return SearchSpace(
             base,
             lambda given: node_with(policy, given.values(), queue.unbound, queue.held),
             self.rules.moves_memory,

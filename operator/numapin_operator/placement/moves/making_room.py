@@ -66,7 +66,7 @@ class RoomMaker:
             leaving |= move.before.cpus & ~move.after.cpus
         movers = {(move.namespace, move.pod) for move in found.moves}
         wanted = CpuSet.from_mask(leaving & found.placed.cpus)
-        allocations = applied(self.starter.ground.node.allocations, found.moves)
+        allocations = applied(self.starter.space.node.allocations, found.moves)
         after = {move.uid: allocations[move.uid] for move in found.moves}
         self._queue.expect(
             Queued(pod, wanted, (), tuple(sorted(movers))),
@@ -84,7 +84,7 @@ class RoomMaker:
     def _search(self, pod: PodView, allowed: frozenset[tuple[str, str]]) -> Moves | None:
         if self._states < LEAST_STATES:
             return None
-        searched = fewest_moves(self.starter.ground, pod, self._queue.alive, allowed, self._states)
+        searched = fewest_moves(self.starter.space, pod, self._queue.alive, allowed, self._states)
         self._states -= searched.states
         return searched.found
 

@@ -14,7 +14,7 @@ from numapin_operator.placement.allocations import (
     mems_of,
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
-from numapin_operator.placement.moves.ground import Counts, Ground
+from numapin_operator.placement.moves.search_space import Counts, SearchSpace
 from numapin_operator.placement.requests import ContainerKind, PodView, exclusive_cpus, lost_cpus
 
 MOST_NUMA_NODES: Final = 2
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     """How many CPUs a movable could have on each NUMA node.
 
     Attributes:
-        counts: the CPUs, in the order of `Ground.masks`.
+        counts: the CPUs, in the order of `SearchSpace.masks`.
         arrivals: those of them that it does not have yet.
         cost: how many CPUs arrive.
     """
@@ -64,16 +64,16 @@ class Movable:
         """How many CPUs it must have."""
         return sum(self.wanted)
 
-    def likeness(self, ground: Ground) -> tuple[object, ...]:
+    def likeness(self, space: SearchSpace) -> tuple[object, ...]:
         """What makes two movables interchangeable, as a sort key."""
-        keep = ground.counts(ground.keepable(self.cpus))
-        is_isolated = bool(self.cpus & ground.policy.exclusive_only)
+        keep = space.counts(space.keepable(self.cpus))
+        is_isolated = bool(self.cpus & space.policy.exclusive_only)
         blocks = tuple(sorted(self.memory))
-        return ground.counts(self.cpus), keep, self.wanted, is_isolated, blocks
+        return space.counts(self.cpus), keep, self.wanted, is_isolated, blocks
 
 
 def movables(
-    ground: Ground,
+    space: SearchSpace,
     pods: Mapping[str, PodView],
     allowed: Collection[tuple[str, str]],
     *,
@@ -86,20 +86,20 @@ def movables(
     than it requests: it is resized, or has lost some that went offline.
 
     Args:
-        ground: the node.
+        space: the node.
         pods: its pods by UID.
         allowed: the containers that may be moved, as pod UID and name.
         with_lost: those that have lost CPUs too. They get as many as they request.
     """
     found: list[Movable] = []
-    for allocation in reversed(ground.node.allocations.values()):
+    for allocation in reversed(space.node.allocations.values()):
         pod = pods.get(allocation.uid)
         if pod is None or not _is_simple(pod, allocation):
             continue
-        for group in _groups(ground, allocation):
+        for group in _groups(space, allocation):
             if all((allocation.uid, one.name) in allowed for one in group):
-                found.extend(_movable(ground, pod, allocation, group, with_lost))
-    return tuple(sorted(found, key=lambda one: one.likeness(ground)))
+                found.extend(_movable(space, pod, allocation, group, with_lost))
+    return tuple(sorted(found, key=lambda one: one.likeness(space)))
 
 
 def _is_simple(pod: PodView, allocation: PodAllocation) -> bool:
@@ -108,12 +108,14 @@ def _is_simple(pod: PodView, allocation: PodAllocation) -> bool:
     return not (pod.terminal or pod.deleting or as_whole or starting)
 
 
-def _groups(ground: Ground, allocation: PodAllocation) -> Iterator[tuple[ContainerAllocation, ...]]:
+def _groups(
+    space: SearchSpace, allocation: PodAllocation
+) -> Iterator[tuple[ContainerAllocation, ...]]:
     """The exclusive containers of a pod, together where the policy aligns the pod as a whole."""
     exclusive = tuple(one for one in allocation.containers if one.exclusive and one.cpus)
     if not exclusive:
         return
-    topology = ground.policy.spec.topology
+    topology = space.policy.spec.topology
     if topology.policy != "None" and topology.scope == "Pod":
         if len(exclusive) == len(allocation.containers):
             yield exclusive
@@ -122,7 +124,7 @@ def _groups(ground: Ground, allocation: PodAllocation) -> Iterator[tuple[Contain
 
 
 def _movable(
-    ground: Ground,
+    space: SearchSpace,
     pod: PodView,
     allocation: PodAllocation,
     group: Sequence[ContainerAllocation],
@@ -133,29 +135,29 @@ def _movable(
     has = tuple(one.cpus.bit_count() for one in group)
     lost = (lost_cpus(pod, one.name, one.cpus.bit_count()) if with_lost else 0 for one in group)
     cpus = cpus_of(group)
-    mixed = 0 != cpus & ground.policy.exclusive_only != cpus
+    mixed = 0 != cpus & space.policy.exclusive_only != cpus
     apart = cpus.bit_count() == sum(has)
     if apart and not mixed and wanted == tuple(map(sum, zip(has, lost, strict=True))):
         yield Movable(allocation, tuple(group), wanted)
 
 
-def places(ground: Ground, unit: Movable) -> tuple[Place, ...]:
+def places(space: SearchSpace, unit: Movable) -> tuple[Place, ...]:
     """Where a movable can go, the cheapest first; where it is already is not listed.
 
     It needs CPUs that are free now, is aligned as the policy demands, and is on no more NUMA nodes
     than before. Bound memory keeps it on its NUMA nodes unless memory moves too; then it may go to
     a single other one.
     """
-    now = ground.spanned(ground.counts(unit.cpus)).bit_count()
+    now = space.spanned(space.counts(unit.cpus)).bit_count()
     if now > MOST_NUMA_NODES:
         return ()
-    keep = ground.counts(ground.keepable(unit.cpus))
-    room = ground.room(unit.cpus)
+    keep = space.counts(space.keepable(unit.cpus))
+    room = space.room(unit.cpus)
     found = [
         Place(counts, arrivals, cost)
         for size in range(1, now + 1)
         for counts in _divisions(unit.total, tuple(map(sum, zip(keep, room, strict=True))), size)
-        if _may_be_on(ground, unit, ground.spanned(counts))
+        if _may_be_on(space, unit, space.spanned(counts))
         for arrivals in [tuple(max(0, n - k) for n, k in zip(counts, keep, strict=True))]
         for cost in [sum(arrivals)]
         if cost
@@ -181,44 +183,44 @@ def _divisions(total: int, most: Counts, size: int) -> Iterator[Counts]:
                 yield tuple(counts)
 
 
-def _may_be_on(ground: Ground, unit: Movable, numa_nodes: NumaMask) -> bool:
-    if not ground.accepts(unit.total, numa_nodes):
+def _may_be_on(space: SearchSpace, unit: Movable, numa_nodes: NumaMask) -> bool:
+    if not space.accepts(unit.total, numa_nodes):
         return False
-    before = ground.spanned(ground.counts(unit.cpus))
+    before = space.spanned(space.counts(unit.cpus))
     if not unit.memory or not numa_nodes & ~before:
         return True
-    return ground.moves_memory and numa_nodes.bit_count() == 1
+    return space.moves_memory and numa_nodes.bit_count() == 1
 
 
-def settle(
-    ground: Ground, unit: Movable, place: Place, free: CpuMask
+def after_move(
+    space: SearchSpace, unit: Movable, place: Place, free: CpuMask
 ) -> tuple[ContainerAllocation, ...] | None:
     """What the containers have after a move to `place`; None if `free` cannot give it."""
-    keepable = ground.keepable(unit.cpus)
+    keepable = space.keepable(unit.cpus)
     kept = added = NO_CPUS
-    for mask, count, new in zip(ground.masks, place.counts, place.arrivals, strict=True):
-        stays = ground.take(keepable & mask, count - new)
-        comes = ground.take(ground.usable(free, unit.cpus) & mask, new)
+    for mask, count, new in zip(space.masks, place.counts, place.arrivals, strict=True):
+        stays = space.take(keepable & mask, count - new)
+        comes = space.take(space.usable(free, unit.cpus) & mask, new)
         if stays is None or comes is None:
             return None
         kept, added = kept | stays, added | comes
-    return _divided(ground, unit, kept, added)
+    return _divided(space, unit, kept, added)
 
 
 def _divided(
-    ground: Ground, unit: Movable, kept: CpuMask, added: CpuMask
+    space: SearchSpace, unit: Movable, kept: CpuMask, added: CpuMask
 ) -> tuple[ContainerAllocation, ...] | None:
     """The CPUs by container: each keeps its own and gets the rest of those that arrive."""
     moved: list[ContainerAllocation] = []
     for one, wanted in zip(unit.containers, unit.wanted, strict=True):
         own = one.cpus & kept
-        more = ground.take(added, wanted - own.bit_count())
+        more = space.take(added, wanted - own.bit_count())
         if more is None:
             return None
         added &= ~more
         moved.append(one._replace(cpus=own | more))
-    numa_nodes = ground.policy.cpu_groups.numa_nodes_of(cpus_of(moved))
-    if numa_nodes & ~ground.policy.cpu_groups.numa_nodes_of(unit.cpus):
+    numa_nodes = space.policy.cpu_groups.numa_nodes_of(cpus_of(moved))
+    if numa_nodes & ~space.policy.cpu_groups.numa_nodes_of(unit.cpus):
         moved = [_with_memory_on(one, numa_nodes) for one in moved]
     return tuple(moved)
 

@@ -14,9 +14,9 @@ from typing import Final
 
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.moves.beginning import Starter, entry_after
-from numapin_operator.placement.moves.ground import Ground
-from numapin_operator.placement.moves.movable import Movable, movables, places, settle
+from numapin_operator.placement.moves.movable import Movable, after_move, movables, places
 from numapin_operator.placement.moves.result import Move, leaves_room
+from numapin_operator.placement.moves.search_space import SearchSpace
 from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import is_outdated
 
@@ -50,8 +50,8 @@ class Renewal:
         return self.starter.queue.node
 
     @cached_property
-    def _ground(self) -> Ground:
-        return self.starter.ground
+    def _ground(self) -> SearchSpace:
+        return self.starter.space
 
     def _may_gain(self) -> bool:
         """Whether any entry calls for a look at what may be moved."""
@@ -103,12 +103,12 @@ class Renewal:
             yield from self._possible_on(replace(self._ground, keeps=False), unit, outdated=True)
 
     def _possible_on(
-        self, ground: Ground, unit: Movable, *, outdated: bool
+        self, space: SearchSpace, unit: Movable, *, outdated: bool
     ) -> Iterator[tuple[Move, ...]]:
         pod = unit.pod
-        for place in places(ground, unit):
-            if outdated or ground.spanned(place.counts).bit_count() < self._spread(unit.cpus):
-                after = settle(ground, unit, place, self._node.cpus.free)
+        for place in places(space, unit):
+            if outdated or space.spanned(place.counts).bit_count() < self._spread(unit.cpus):
+                after = after_move(space, unit, place, self._node.cpus.free)
                 changed = zip(unit.containers, after or unit.containers, strict=True)
                 yield tuple(
                     Move(pod.uid, pod.namespace, pod.pod, old, new)

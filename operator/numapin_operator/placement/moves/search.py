@@ -12,9 +12,9 @@ from operator import add, le, sub
 from typing import Final, NamedTuple
 
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.moves.ground import Counts, Ground
-from numapin_operator.placement.moves.movable import Movable, Place, movables, places, settle
+from numapin_operator.placement.moves.movable import Movable, Place, after_move, movables, places
 from numapin_operator.placement.moves.result import Move, Moves, Searched, applied, leaves_room
+from numapin_operator.placement.moves.search_space import Counts, SearchSpace
 from numapin_operator.placement.moves.targets import Target, needs_of, targets
 from numapin_operator.placement.requests import PodView
 
@@ -24,7 +24,7 @@ MOST_TRIALS: Final = 32
 
 
 def fewest_moves(
-    ground: Ground,
+    space: SearchSpace,
     demand: PodView,
     pods: Mapping[str, PodView],
     allowed: Collection[tuple[str, str]],
@@ -36,20 +36,20 @@ def fewest_moves(
     only containers are moved that leave NUMA nodes where one of them could be.
 
     Args:
-        ground: the node, on which the pod does not fit.
+        space: the node, on which the pod does not fit.
         demand: the pod.
         pods: the node's pods by UID.
         allowed: the containers that may be moved, as pod UID and name.
         most_states: how many combinations are considered.
     """
-    needs = needs_of(ground, demand)
-    if not needs or ground.node.cpus.free.bit_count() < max(needs):
+    needs = needs_of(space, demand)
+    if not needs or space.node.cpus.free.bit_count() < max(needs):
         return Searched()
-    aims, complete = targets(ground, needs)
-    units = movables(ground, pods, allowed) if aims else ()
+    aims, complete = targets(space, needs)
+    units = movables(space, pods, allowed) if aims else ()
     if not units:
         return Searched(complete=complete)
-    search = _Search(ground, demand, units, aims, most_states)
+    search = _Search(space, demand, units, aims, most_states)
     found = search.run()
     return Searched(found, complete and not search.is_cut, search.states)
 
@@ -81,7 +81,7 @@ class _Search:
     are a lower bound for the CPUs still to move.
     """
 
-    ground: Ground
+    space: SearchSpace
     demand: PodView
     units: Sequence[Movable]
     aims: Sequence[Target]
@@ -116,25 +116,25 @@ class _Search:
 
     @cached_property
     def _free(self) -> Counts:
-        return self.ground.counts(self.ground.node.cpus.free)
+        return self.space.counts(self.space.node.cpus.free)
 
     @cached_property
     def _counts(self) -> list[Counts]:
-        return [self.ground.counts(unit.cpus) for unit in self.units]
+        return [self.space.counts(unit.cpus) for unit in self.units]
 
     @cached_property
     def _kinds(self) -> list[int]:
         """The number of the first movable that is like each one; those that are alike share it."""
         first: dict[tuple[object, ...], int] = {}
         return [
-            first.setdefault(unit.likeness(self.ground), number)
+            first.setdefault(unit.likeness(self.space), number)
             for number, unit in enumerate(self.units)
         ]
 
     def _room(self, kind: int) -> Counts:
         """The free CPUs that may replace those of a kind of movable."""
         if kind not in self._rooms:
-            self._rooms[kind] = self.ground.room(self.units[kind].cpus)
+            self._rooms[kind] = self.space.room(self.units[kind].cpus)
         return self._rooms[kind]
 
     def _place(self, number: int, index: int) -> Place:
@@ -142,7 +142,7 @@ class _Search:
 
     def _places(self, kind: int) -> tuple[Place, ...]:
         if kind not in self._places_of:
-            self._places_of[kind] = places(self.ground, self.units[kind])
+            self._places_of[kind] = places(self.space, self.units[kind])
         return self._places_of[kind]
 
     def _gainful(self, number: int, kind: int) -> tuple[int, ...]:
@@ -199,9 +199,9 @@ class _Search:
         made = self._moves(state)
         if made is None or self._are_too_many(len(made)):
             return None
-        if not leaves_room(self.ground.node, made):
+        if not leaves_room(self.space.node, made):
             return None
-        node = self.ground.rebuild(applied(self.ground.node.allocations, made))
+        node = self.space.rebuild(applied(self.space.node.allocations, made))
         try:
             placed = node.attempt(self.demand)
         except PlacementError:
@@ -209,14 +209,14 @@ class _Search:
         return Moves(made, placed, state.bound)
 
     def _are_too_many(self, moves: int) -> bool:
-        most = self.ground.most_moves
+        most = self.space.most_moves
         return most is not None and moves > most
 
     def _moves(self, state: _State) -> tuple[Move, ...] | None:
-        free, made = self.ground.node.cpus.free, list[Move]()
+        free, made = self.space.node.cpus.free, list[Move]()
         for number, index in state.path:
             unit = self.units[number]
-            after = settle(self.ground, unit, self._place(number, index), free)
+            after = after_move(self.space, unit, self._place(number, index), free)
             if after is None:
                 return None
             for old, new in zip(unit.containers, after, strict=True):

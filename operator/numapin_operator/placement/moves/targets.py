@@ -5,7 +5,7 @@ from itertools import combinations, islice, product
 from math import prod
 from typing import Final, NamedTuple
 
-from numapin_operator.placement.moves.ground import Counts, Ground
+from numapin_operator.placement.moves.search_space import Counts, SearchSpace
 from numapin_operator.placement.requests import (
     ContainerKind,
     PodView,
@@ -48,26 +48,26 @@ class Target(NamedTuple):
         )
 
 
-def needs_of(ground: Ground, pod: PodView) -> tuple[int, ...]:
+def needs_of(space: SearchSpace, pod: PodView) -> tuple[int, ...]:
     """The numbers of CPUs that must each be aligned for a pod.
 
     Empty if no moves are searched for it: nothing of it demands NUMA nodes, it has pod-level
     resources, or an init container that has not ended.
     """
-    policy = ground.policy.hint_merger.policy
+    policy = space.policy.hint_merger.policy
     starting = any(one.kind is ContainerKind.INIT and not one.ended for one in pod.containers)
     if policy not in ("Restricted", "SingleNUMANode") or pod.pod_level is not None or starting:
         return ()
-    if ground.policy.spec.topology.scope == "Pod":
+    if space.policy.spec.topology.scope == "Pod":
         return tuple(filter(None, (pod_cpus(pod),)))
     return tuple(
         count for one in pod.containers if not one.ended and (count := exclusive_cpus(pod, one)) > 0
     )
 
 
-def targets(ground: Ground, needs: Sequence[int]) -> tuple[tuple[Target, ...], bool]:
+def targets(space: SearchSpace, needs: Sequence[int]) -> tuple[tuple[Target, ...], bool]:
     """The choices of NUMA nodes for all needs together, and whether none was left out."""
-    choices = [tuple(_choices(ground, wanted)) for wanted in needs]
+    choices = [tuple(_choices(space, wanted)) for wanted in needs]
     made = tuple(
         Target(_joined(zip(chosen, needs, strict=True)))
         for chosen in islice(product(*choices), MOST_TARGETS)
@@ -75,10 +75,10 @@ def targets(ground: Ground, needs: Sequence[int]) -> tuple[tuple[Target, ...], b
     return made, prod(map(len, choices)) <= MOST_TARGETS
 
 
-def _choices(ground: Ground, wanted: int) -> Iterator[Positions]:
+def _choices(space: SearchSpace, wanted: int) -> Iterator[Positions]:
     """The smallest sets of NUMA nodes that the policy accepts and that are large enough."""
-    sizes = ground.counts(ground.policy.cpu_groups.cpus & ~ground.policy.reserved)
-    hints = ground.hints(wanted)
+    sizes = space.counts(space.policy.cpu_groups.cpus & ~space.policy.reserved)
+    hints = space.hints(wanted)
     if hints is None:
         return
     everywhere = range(len(sizes))
@@ -86,21 +86,21 @@ def _choices(ground: Ground, wanted: int) -> Iterator[Positions]:
         islice(combinations(everywhere, hints.fewest), MOST_TARGETS + 1)
     ]
     if hints.sockets is not None:
-        kinds.append(_sockets(ground, hints.sockets))
+        kinds.append(_sockets(space, hints.sockets))
     for kind in kinds:
         for chosen in kind:
             enough = sum(sizes[place] for place in chosen) >= wanted
-            if enough and (len(chosen) == 1 or ground.policy.hint_merger.policy == "Restricted"):
+            if enough and (len(chosen) == 1 or space.policy.hint_merger.policy == "Restricted"):
                 yield chosen
 
 
-def _sockets(ground: Ground, count: int) -> Iterator[Positions]:
+def _sockets(space: SearchSpace, count: int) -> Iterator[Positions]:
     """The NUMA nodes of so many sockets."""
-    groups = ground.policy.cpu_groups
+    groups = space.policy.cpu_groups
     for chosen in islice(combinations(groups.sockets, count), MOST_TARGETS + 1):
         yield tuple(
             place
-            for place, one in enumerate(ground.ids)
+            for place, one in enumerate(space.ids)
             if groups.sockets_of_numa_node[one] & set(chosen)
         )
 

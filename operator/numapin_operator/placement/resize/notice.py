@@ -1,4 +1,4 @@
-"""Containers that shrink keep the CPUs that they give back until they have been told.
+"""Containers that shrink keep the CPUs that they give back until they have had notice.
 
 Such an entry is that of a container that is moved to nowhere (see `assignment.moving`): the same
 steps end it.

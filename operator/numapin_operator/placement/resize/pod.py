@@ -74,7 +74,7 @@ class PodResize:
                 blocks = less_memory(_blocks(allocation, name), -change)
                 allocation = self._with_blocks(allocation, name, blocks)
         if allocation is not self._has:
-            self._node.replace(self._settled(allocation))
+            self._node.replace(self._without_ended(allocation))
 
     def grow(self) -> tuple[Failed, ...]:
         """Get the CPUs and the memory that the pod has too little; returns why it got not all."""
@@ -141,7 +141,7 @@ class PodResize:
         )
         added = take_more(self._policy, self._node.cpus, growth)
         grown = self._with_cpus(has, unit, unit.cpus | added, added)
-        self._node.replace(self._settled(grown))
+        self._node.replace(self._without_ended(grown))
 
     def _asked_memory(self) -> Iterator[tuple[str, Amounts]]:
         """The memory that is asked for, by the container whose entry accounts for it."""
@@ -203,7 +203,7 @@ class PodResize:
             listed = [one for one in listed if one.cpus or one.memory]
         return allocation._replace(containers=tuple(listed))
 
-    def _settled(self, allocation: PodAllocation) -> PodAllocation:
+    def _without_ended(self, allocation: PodAllocation) -> PodAllocation:
         """A pod as a whole, whose init containers that ended keep only what others of it have."""
         if not self._whole:
             return allocation
@@ -214,10 +214,10 @@ class PodResize:
             for one in allocation.containers
             if one.name in ended and (mine := one.cpus & lasting) != one.cpus
         }
-        settled = self._with_containers(allocation, changed)
-        if any(one.cpus or one.memory for one in settled.containers):
-            return settled
-        return settled._replace(containers=())
+        changed_pod = self._with_containers(allocation, changed)
+        if any(one.cpus or one.memory for one in changed_pod.containers):
+            return changed_pod
+        return changed_pod._replace(containers=())
 
     def _failed(self, error: PlacementError, unit: Unit) -> Failed:
         self._explain(error, unit.names[0])

@@ -11,7 +11,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.threads.check import IDLE_SECONDS, ThreadCheck
-from numapin_enforcer.threads.inherited import MOST_JUDGED, MOST_PARENTS
+from numapin_enforcer.threads.inherited import MOST_EXAMINED, MOST_PARENTS
 from numapin_enforcer.threads.survey import MOST_THREADS
 from support.fakes.kernels.threads import ModelThreads
 from support.fakes.manual_clock import ManualClock
@@ -229,14 +229,14 @@ def test_what_was_judged_is_not_searched_for_again() -> None:
 
 def test_only_some_are_judged_in_one_look() -> None:
     node = Node("0-1")
-    paths = [f"{OTHER}/{number:064x}" for number in range(MOST_JUDGED + 5)]
+    paths = [f"{OTHER}/{number:064x}" for number in range(MOST_EXAMINED + 5)]
     for path in paths:
         node.world.start(path)
     node.run()
     for path in paths:
         node.threads.start_process(path, "0-1")
     assert node.run() == {}
-    assert len(node.run()) == MOST_JUDGED
+    assert len(node.run()) == MOST_EXAMINED
     assert node.run().keys() == set(paths)
 
 

@@ -6,12 +6,12 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import Topology
 from numapin_operator.placement import (
-    Ground,
     Node,
     PlacementError,
     PodAllocation,
     PodView,
     Searched,
+    SearchSpace,
     fewest_moves,
     resolve,
 )
@@ -45,8 +45,8 @@ class Place:
         with pytest.raises(PlacementError):
             self.node.place(demand)
         allowed = [(uid, "c0") for uid in self.pods if uid != f"uid-{fixed}"]
-        ground = Ground(self.node, self._with, moves_memory)
-        return fewest_moves(ground, demand, self.pods, allowed, most)
+        space = SearchSpace(self.node, self._with, moves_memory)
+        return fewest_moves(space, demand, self.pods, allowed, most)
 
     def _with(self, allocations: Mapping[str, PodAllocation]) -> Node:
         made = Node(self.policy)
@@ -169,10 +169,10 @@ def test_the_containers_of_a_pod_that_is_aligned_as_a_whole_move_together() -> N
     place.node.place(view)
     place.pods[view.uid] = view
     place.hold("b", "6-7")
-    ground = Ground(place.node, place._with)
+    space = SearchSpace(place.node, place._with)
     both = [(view.uid, "c0"), (view.uid, "c1")]
-    assert fewest_moves(ground, pod("demand", "5"), place.pods, both[:1]).found is None
-    searched = fewest_moves(ground, pod("demand", "5"), place.pods, both)
+    assert fewest_moves(space, pod("demand", "5"), place.pods, both[:1]).found is None
+    searched = fewest_moves(space, pod("demand", "5"), place.pods, both)
     assert moved(searched) == ["two 1 -> 8", "two 2 -> 9"]
 
 

@@ -1,4 +1,4 @@
-"""The node on which moves are searched: its CPUs counted by NUMA node, and what a policy allows."""
+"""Where moves are searched: a node's CPUs counted by NUMA node, and what its policy allows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Rebuild = Callable[[Mapping[str, PodAllocation]], Node]
 
 
 @dataclass(frozen=True)
-class Ground:
+class SearchSpace:
     """A node, with which pods have what, before anything is moved.
 
     Attributes:
