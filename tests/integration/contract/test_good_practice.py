@@ -11,7 +11,7 @@ import yaml
 
 from numapin_api import names
 from numapin_lab.components.build import provide
-from numapin_lab.components.catalog import HELM, KUBE_SCORE
+from numapin_lab.components.catalog import KUBE_SCORE
 from numapin_lab.controlplane.kubectl import Kubectl
 from support.real.installing.helm import CHART, Helm
 
@@ -65,11 +65,6 @@ def kube_score() -> Score:
         return dict(found)
 
     return score
-
-
-@pytest.fixture(scope="module")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    return Helm(provide([HELM.name])[HELM.name].path, tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(params=[(kind, one) for kind in ("overlay", "chart") for one in DISTRIBUTIONS])

@@ -28,14 +28,7 @@ def want(cpus: str, exclusive: str = "", mems: str = "") -> Desired:
     nodes = MemSet.parse(mems)
     if not exclusive:
         return Desired(CpuSet.parse(cpus), nodes or BOTH)
-    container = ContainerAssignment(
-        pod_uid="1",
-        namespace="d",
-        pod="p",
-        container=exclusive,
-        cpus=CpuSet.parse(cpus),
-        mems=nodes,
-    )
+    container = ContainerAssignment("1", "d", "p", exclusive, CpuSet.parse(cpus), nodes)
     return Desired(CpuSet.parse(cpus), nodes or BOTH, container, exclusive=True)
 
 
