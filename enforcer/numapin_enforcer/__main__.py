@@ -8,11 +8,12 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
+from numapin_daemon.clock import SystemClock
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs.lines import setup_logging
 from numapin_daemon.probes.health import LoopHealth
@@ -20,11 +21,10 @@ from numapin_daemon.probes.server import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.span import SpanSink
-from numapin_enforcer.agent import Agent
+from numapin_enforcer.agent import RETRY_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
-from numapin_enforcer.background import BackgroundUpdates
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods import KubepodsFinder
@@ -32,8 +32,19 @@ from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
+from numapin_enforcer.enforcing import Enforcing
+from numapin_enforcer.followers.cfs_quota import CfsQuotas
+from numapin_enforcer.followers.changes import Changes
+from numapin_enforcer.followers.containers import Containers
+from numapin_enforcer.followers.followers import Followers
+from numapin_enforcer.followers.memory import Memory
+from numapin_enforcer.followers.observed import Observed
+from numapin_enforcer.followers.outside import Outside
+from numapin_enforcer.followers.runtime import RuntimeResources
+from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.inputs import Inputs
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.heartbeat import Heartbeat, Progress
@@ -46,6 +57,7 @@ from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events import EventPoster
 from numapin_enforcer.status.publisher import Publisher
@@ -60,6 +72,7 @@ from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import PASS_AGE
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
+from numapin_enforcer.watched_pods import WatchedPods
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 
@@ -103,7 +116,7 @@ async def _release(settings: Settings) -> None:
         kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs, kubepods.allowed)
         systemd = partial(_systemd, settings)
-        await release_all(machine, kubepods, runtime, systemd, settings.state_dir)
+        await release_all(machine.topology, kubepods, runtime, systemd, settings.state_dir)
 
 
 async def _run(settings: Settings) -> None:
@@ -123,45 +136,55 @@ async def _run(settings: Settings) -> None:
         login = find_login(kubeconfig, os.environ)
         api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
         runtime = await stack.enter_async_context(_runtime(settings))
-        agent = _build_agent(settings, api, runtime, wake)
+        parts = _build(settings, api, runtime, wake)
+        agent = parts.agent
         agent.progress = progress
-        metrics = _build_metrics(settings, agent)
+        metrics = _build_metrics(settings, parts)
         about = {"k8s.node.name": settings.node_name}
         sent = await stack.enter_async_context(
             exporting("numapin-enforcer", about, metrics.meter, os.environ, MOST_SPANS)
         )
         if sent.traces is not None:
             _trace(agent, metrics, sent.traces)
-        agent.reporter.remarks = tuple(filter(None, (unprioritized, sent.problem)))
+        agent.inputs.remarks = tuple(filter(None, (unprioritized, sent.problem)))
         page = MetricsPage(metrics.meter.collect)
         health = replace(agent.reporter.health.health(), metrics=page.text)
         await stack.enter_async_context(serve_probes(health, settings.health_address))
         tasks = [
             group.create_task(work, name=name)
-            for name, work in _tasks(agent, settings.resync_seconds).items()
+            for name, work in _tasks(parts, settings.resync_seconds).items()
         ]
         await ended.wait()
         for task in (*tasks, alive):
             task.cancel()
 
 
-def _tasks(agent: Agent, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:
+class _Parts(NamedTuple):
+    """The loop, and what runs beside it and is seen by it only as what it needs."""
+
+    agent: Agent
+    assignments: AssignmentWatch
+    events: EventPoster
+
+
+def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:
     """Everything that runs until the program ends, by name."""
-    background, reporter = agent.background, agent.reporter
+    agent, followers = parts.agent, parts.agent.followers
+    names = followers.containers.names
     return {
         "agent": agent.run(),
-        "assignment": agent.assignments.run(),
-        "local-copy": agent.local_copy.run(),
-        "names": background.names.run(),
-        "runtime-events": background.names.listen(),
-        "runtime-probe": background.names.probe(resync_seconds),
-        "runtime-updates": background.runtime.run(),
-        "outside-containers": background.outside.run(),
-        "cfs-quota": background.cfs_quota.run(),
-        "memory": background.memory.run(),
-        "slices": background.slices.run(),
-        "status": reporter.publisher.run(),
-        "events": reporter.events.run(),
+        "assignment": parts.assignments.run(),
+        "local-copy": agent.inputs.local_copy.run(),
+        "names": names.run(),
+        "runtime-events": names.listen(),
+        "runtime-probe": names.probe(resync_seconds),
+        "runtime-updates": followers.runtime.updater.run(),
+        "outside-containers": followers.outside.finder.run(),
+        "cfs-quota": followers.cfs_quota.updater.run(),
+        "memory": followers.memory.mover.run(),
+        "slices": followers.slices.updater.run(),
+        "status": agent.reporter.publisher.run(),
+        "events": parts.events.run(),
     }
 
 
@@ -176,82 +199,96 @@ def _systemd(settings: Settings) -> ServiceManager:
     return SystemdClient(settings.systemd_socket)
 
 
-def _build_agent(
-    settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event
-) -> Agent:
+def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event) -> _Parts:
+    publisher = Publisher(api, settings.node_name)
+    watch = AssignmentWatch(api, settings.node_name, publisher.observe, wake)
+    events = EventPoster(api, settings.node_name)
+    inputs = _build_inputs(settings, watch, events, wake)
+    followers = _build_followers(settings, inputs, runtime, wake)
+    schedule = Schedule(settings.resync_seconds, RETRY_SECONDS)
+    gate, names = followers.memory.mover.gate, followers.containers.names
+    known = (lambda: names.known, wake, schedule, SystemClock())
+    pods, mounts = WatchedPods(inputs.kubepods, gate, *known), inputs.kubepods.mounts
+    enforcing = Enforcing(
+        inputs.acceptance,
+        inputs.local_copy,
+        pods,
+        ThreadCheck(ThreadReader(mounts, settings.procfs)),
+        ForeignTasks(KernelCounters(mounts, settings.procfs)),
+    )
+    reporter = StatusReporter(publisher, LoopHealth(3 * settings.resync_seconds + 20))
+    agent = Agent(inputs, pods, enforcing, followers, reporter, schedule)
+    return _Parts(agent, watch, events)
+
+
+def _build_inputs(
+    settings: Settings, assignments: AssignmentWatch, events: EventPoster, wake: asyncio.Event
+) -> Inputs:
     copy = LocalCopy(settings.state_dir, settings.node_name)
     acceptance = Acceptance(settings.node_name)
     acceptance.restore(copy)
-    publisher = Publisher(api, settings.node_name)
     kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
-    reporter = StatusReporter(
-        assignments=AssignmentWatch(api, settings.node_name, publisher.observe, wake),
+    return Inputs(
+        assignments=assignments,
         acceptance=acceptance,
         local_copy=LocalCopyWriter(copy, acceptance.accepted, wake),
-        kubepods=kubepods,
         machine=Machine(settings.sysfs, settings.procfs, kubepods.allowed),
-        publisher=publisher,
-        events=EventPoster(api, settings.node_name),
-        health=LoopHealth(stale_after_seconds=3 * settings.resync_seconds + 20),
-        claims=DraClaims(settings.cdi_dir),
+        kubelet=KubeletPins(settings.kubelet_state_dir),
+        kubepods=kubepods,
+        events=events,
         boot_id=read_boot_id(settings.procfs),
     )
-    return Agent(
-        assignments=reporter.assignments,
-        acceptance=acceptance,
-        local_copy=reporter.local_copy,
-        machine=reporter.machine,
-        kubepods=reporter.kubepods,
-        background=_build_background(settings, acceptance, runtime, wake),
-        reporter=reporter,
-        wake=wake,
-        kubelet=KubeletPins(settings.kubelet_state_dir),
-        threads=ThreadCheck(ThreadReader(reporter.kubepods.mounts, settings.procfs)),
-        foreign=ForeignTasks(KernelCounters(reporter.kubepods.mounts, settings.procfs)),
-        resync_seconds=settings.resync_seconds,
+
+
+def _build_followers(
+    settings: Settings, inputs: Inputs, runtime: CriClient, wake: asyncio.Event
+) -> Followers:
+    kubepods, accepted = inputs.kubepods, inputs.acceptance.accepted
+    previous = PreviousUpdates(accepted.spec if accepted and inputs.acceptance.enforces else None)
+    updater = RuntimeUpdater(runtime, wake)
+    containers = Containers(kubepods, ContainerNames(runtime, wake), previous, updater)
+    cfs_quota = CfsQuotas(kubepods, containers, CfsQuotaUpdater(settings.state_dir, wake))
+    resources = RuntimeResources(containers, updater, cfs_quota.updater)
+    mover = MemoryMover(
+        wake,
+        SavedMems(settings.state_dir),
+        sysfs=settings.sysfs,
+        most_moved_bytes=settings.most_moved_memory,
+    )
+    observed = Observed(kubepods, DraClaims(settings.cdi_dir))
+    return Followers(
+        changes=Changes(updater, inputs.events),
+        containers=containers,
+        cfs_quota=cfs_quota,
+        runtime=resources,
+        memory=Memory(kubepods, resources, mover),
+        slices=Slices(containers, SliceUpdater(partial(_systemd, settings), wake)),
+        observed=observed,
+        outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),
     )
 
 
-def _build_metrics(settings: Settings, agent: Agent) -> NodeMetrics:
-    counters = KernelCounters(agent.kubepods.mounts, settings.procfs)
-    accepted = agent.acceptance.accepted
+def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
+    agent, count = parts.agent, parts.agent.followers.changes.count
+    counters = KernelCounters(agent.inputs.kubepods.mounts, settings.procfs)
+    accepted = agent.inputs.acceptance.accepted
     metrics = NodeMetrics(
         Samples(counters, each_container=settings.container_metrics),
-        agent.reporter.drift_causes,
-        agent.assignments.age_seconds,
+        lambda: count.causes,
+        parts.assignments.age_seconds,
         accepted.spec if accepted is not None else None,
     )
-    agent.on_pass = metrics.passed
+    agent.reporter.on_pass = metrics.passed
     metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
     return metrics
 
 
 def _trace(agent: Agent, metrics: NodeMetrics, sink: SpanSink) -> None:
     """Have each pod's way traced."""
-    accepted = agent.acceptance.accepted
-    known = accepted.spec if accepted is not None else None
-    traces = NodeTraces(sink, agent.acceptance.node_name, known)
+    acceptance = agent.inputs.acceptance
+    known = acceptance.accepted.spec if acceptance.accepted is not None else None
+    traces = NodeTraces(sink, acceptance.node_name, known)
     metrics.traces, agent.reporter.publisher.on_written = traces, traces.reported
-
-
-def _build_background(
-    settings: Settings, acceptance: Acceptance, runtime: CriClient, wake: asyncio.Event
-) -> BackgroundUpdates:
-    kept = acceptance.accepted if acceptance.enforces else None
-    return BackgroundUpdates(
-        names=ContainerNames(runtime, wake),
-        runtime=RuntimeUpdater(runtime, wake),
-        slices=SliceUpdater(partial(_systemd, settings), wake),
-        cfs_quota=CfsQuotaUpdater(settings.state_dir, wake),
-        memory=MemoryMover(
-            wake,
-            SavedMems(settings.state_dir),
-            sysfs=settings.sysfs,
-            most_moved_bytes=settings.most_moved_memory,
-        ),
-        previous=PreviousUpdates(kept.spec if kept is not None else None),
-        outside=OutsideContainers(runtime, wake),
-    )
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """The reconciler of agent, standby and `--release`: observe, compute, plan, apply, read back."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.apply import Failure, Outcome, apply, unblocked
+from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.first_writes import FirstWrites
 from numapin_enforcer.goals import Goal
+from numapin_enforcer.one_pass import Converged
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
@@ -25,43 +26,6 @@ MOST_CHECKS: Final = 5
 
 MOST_ROUNDS: Final = 8
 """How often `converge` plans again at most while others keep changing the tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Converged:
-    """The result of one pass.
-
-    Attributes:
-        tree: the cgroups as read after the last write; None if the kubelet has no pods' cgroup.
-        desired: what each cgroup of `tree` must have; empty if nothing is enforced.
-        made: the writes that the kernel made.
-        failures: the writes that the kernel refused.
-        moves: writes left to do that move memory; each is safe although some writes failed.
-        drifts: external changes that were reverted.
-        complete: whether every cgroup has the CPUs that it must have.
-        stable: False if others changed the tree in every round.
-        growing: cgroups of exclusive containers whose new CPUs are free, for the runtime to write.
-    """
-
-    tree: Tree | None = None
-    desired: Mapping[str, Desired] = field(default_factory=dict)
-    made: tuple[Write, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    moves: tuple[Write, ...] = ()
-    drifts: tuple[Drift, ...] = ()
-    complete: bool = True
-    stable: bool = True
-    growing: frozenset[str] = frozenset()
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing must be tried again; `moves` may be left."""
-        return self.complete and not self.failures
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left to do, neither for CPUs nor for NUMA nodes."""
-        return self.settled and not self.moves
 
 
 class Reconciler:

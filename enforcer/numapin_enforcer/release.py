@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from numapin_api.topology import Topology
 from numapin_daemon.clock import Clock
 from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
@@ -16,7 +17,6 @@ from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.goals import ReleaseGoal
-from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import acquire_from_standby
 from numapin_enforcer.plan.cpu_index import CpuIndex
@@ -56,7 +56,7 @@ async def lock_for_release(lock: NodeLock, clock: Clock | None = None) -> None:
 
 
 async def release_all(
-    machine: Machine,
+    topology: Topology,
     kubepods: KubepodsFinder,
     runtime: ContainerRuntime,
     connect: Callable[[], ServiceManager],
@@ -77,7 +77,7 @@ async def release_all(
         return
     before = pods.files.read()
     found = SavedMems(state_dir)
-    left = _release(machine, pods, found)
+    left = _release(topology, pods, found)
     quotas = LiftedQuotas(pods.files, pods.naming.root, state_dir)
     lifted = quotas.lifted
     left += [str(failure.error) for failure in quotas.update(()).failed]
@@ -91,10 +91,10 @@ async def release_all(
     LOG.info("everything was released", extra={"cgroups": len(released)})
 
 
-def _release(machine: Machine, pods: PodTree, found: SavedMems) -> list[str]:
+def _release(topology: Topology, pods: PodTree, found: SavedMems) -> list[str]:
     """Give every cgroup the CPUs of kubepods and its earlier NUMA nodes; returns what is left."""
     reconciler = Reconciler(pods.files, pods.snapshot, pods.naming)
-    done = reconciler.converge(ReleaseGoal(machine.topology, found.mems), full_resync=True)
+    done = reconciler.converge(ReleaseGoal(topology, found.mems), full_resync=True)
     moved = apply(done.moves, pods.files)
     left = [str(failure.error) for failure in (*done.failures, *moved.failed)]
     if done.tree is not None and not (left or done.complete):

@@ -80,6 +80,13 @@ class WatchedPods:
         if self._events is not None:
             self._events.listen()
 
+    async def wait(self, seconds: float) -> None:
+        """Wait for an event, for so many seconds at most; only meanwhile the kernel's wake."""
+        self.listen()
+        await self.clock.wait(self.wake, seconds)
+        self.wake.clear()
+        self.pause()
+
     def pause(self) -> None:
         """Leave events to the kernel."""
         if self._settling is not None:

@@ -5,24 +5,27 @@ of the machine's CPUs and NUMA nodes.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.cgroupfs import EFFECTIVE_FILES, Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import is_folder, read_files
+from numapin_enforcer.cgroups.memory.binding import MemoryFiles
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
 from numapin_enforcer.cgroups.outside import find_outside
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Version, parent
-from numapin_enforcer.cgroups.tree_cache import TreeCache
-from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
+from numapin_enforcer.cgroups.tree_cache import TreeCache, Watch
+from numapin_enforcer.cgroups.watch.event_reader import EventSource
+from numapin_enforcer.cgroups.watch.inotify import CgroupWatch, Changes
 from numapin_enforcer.cgroups.watch.new_pods import NewPodWatch
+from numapin_enforcer.cgroups.write import Quota
 
 REFUSED_V1: Final = "on cgroup v1 a kubelet of 1.35 or newer starts only with failCgroupV1: false"
 """Source: KEP-5573, "Enable FailCgroupV1 by default"."""
@@ -45,14 +48,55 @@ class NoKubepodsError(Exception):
         self.looked_for = looked_for
 
 
+class PodFiles(MemoryFiles, Protocol):
+    """The files of the kubelet's cgroups; see `Cgroupfs`."""
+
+    between_reads: Callable[[], None]
+
+    def read_quota(self, path: str) -> Quota | None:
+        """The CFS limit of a cgroup; None if it has no cpu controller."""
+        ...
+
+
+class PodWatch(EventSource, Watch, Protocol):
+    """The events of the kubelet's cgroups; see `CgroupWatch`."""
+
+    @property
+    def collected(self) -> Changes:
+        """What happened since the last `read`, as far as collected."""
+        ...
+
+    def close(self) -> None:
+        """Stop watching."""
+        ...
+
+
+class NewPods(Protocol):
+    """The watch on new pods alone; see `NewPodWatch`."""
+
+    problem: str
+
+    def fileno(self) -> int:
+        """The descriptor that is readable while there are new pods."""
+        ...
+
+    def take(self) -> tuple[str, ...]:
+        """The pods that were made since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Stop watching."""
+        ...
+
+
 @dataclass(frozen=True)
 class PodTree:
     """The kubelet's cgroups on this node."""
 
     naming: CgroupNaming
-    files: Cgroupfs
-    watch: CgroupWatch
-    new_pods: NewPodWatch
+    files: PodFiles
+    watch: PodWatch
+    new_pods: NewPods
     snapshot: TreeCache
     mounts: Mounts
 

@@ -11,17 +11,16 @@ from typing import Final, NoReturn, Protocol
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder, NewPods, PodTree, PodWatch
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate, PatientFiles
-from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
-from numapin_enforcer.cgroups.watch.new_pods import NewPodWatch
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import LockWait, NodeLock
+from numapin_enforcer.one_pass import Converged
 from numapin_enforcer.plan.desired import Rules
-from numapin_enforcer.reconciler import Converged, Reconciler
+from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import NodeSettings
 from numapin_enforcer.standby.goals import FenceGoal, NewCgroupsGoal
@@ -180,10 +179,10 @@ def wait_for_event(pods: PodTree | None, fencing: "Fencing", seconds: float) -> 
 
 
 def _wait(
-    pods: PodTree | None, fencing: "Fencing", seconds: float, watches: list[CgroupWatch]
-) -> list[CgroupWatch]:
+    pods: PodTree | None, fencing: "Fencing", seconds: float, watches: list[PodWatch]
+) -> list[PodWatch]:
     """The watches with events, or none after so many seconds; new pods are fenced meanwhile."""
-    waited: list[CgroupWatch | NewPodWatch] = [*watches]
+    waited: list[PodWatch | NewPods] = [*watches]
     if pods is not None:
         waited.append(pods.new_pods)
     end_seconds = time.monotonic() + seconds

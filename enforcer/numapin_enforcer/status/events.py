@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.names import API_VERSION, GROUP, NODE_ASSIGNMENT_KIND
@@ -20,6 +20,18 @@ LOG: Final = logging.getLogger(__name__)
 
 LONGEST_QUEUE: Final = 100
 """More Events than these are lost while the API server is away; the status counts them all."""
+
+
+class Events(Protocol):
+    """What is posted about the NodeAssignment; each call returns at once."""
+
+    def drifted(self, drift: Drift, assignment: Mapping[str, Any] | None) -> None:
+        """Log an external change that was reverted, and post an Event if one is due."""
+        ...
+
+    def post(self, event: Event, assignment: Mapping[str, Any] | None) -> None:
+        """Post an Event, if there is a NodeAssignment."""
+        ...
 
 
 class EventPoster:

@@ -12,7 +12,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from numapin_enforcer.status.merge_patch import merge_patch
-from numapin_enforcer.status.status_builder import Report
+from numapin_enforcer.status.report import Report
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
@@ -10,11 +11,13 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.process_table import WATCH_AGE
+from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.exclusivity import Lack
+from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.telemetry.admissions import admissions
 from numapin_enforcer.telemetry.allocation import allocation
 from numapin_enforcer.telemetry.node_traces import NodeTraces
-from numapin_enforcer.telemetry.passes import InForceTimes, Pass
+from numapin_enforcer.telemetry.passes import InForceTimes
 from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
@@ -59,25 +62,27 @@ class NodeMetrics:
         self._samples, self._drifts, self._age_seconds = samples, drifts, watch_age_seconds
         self._spec = known
         self._last: Pass | None = None
+        self._lacks: Sequence[Lack] = ()
         self._in_force = InForceTimes(known)
         for source in (read_process, self._read_node, self._read_containers):
             self.meter.read_from(source)
 
-    def passed(self, done: Pass) -> None:
-        """A pass has ended."""
-        self._last = done
+    def passed(self, done: Pass, summary: Summary | None) -> None:
+        """A pass has ended; `summary` is what the kernel has, None if it could not be read."""
+        self._last = replace(done, body=None)  # it is kept until the next pass
+        self._lacks = summary.lacks if summary is not None else ()
         add = self.meter.add
         self.meter.observe(PASS_SECONDS, done.ended_seconds - done.began_seconds)
-        if done.writes:
-            add(WRITES, "made", by=done.writes)
-        if done.refused:
-            add(WRITES, "refused", by=done.refused)
+        if made := len(done.result.made):
+            add(WRITES, "made", by=made)
+        if refused := len(done.result.failures):
+            add(WRITES, "refused", by=refused)
         if done.spec is not None and done.spec is not self._spec:
             counts = admissions(self._spec, done.spec, done.topology)
             for (metric, labels), count in counts.items():
                 add(metric, *labels, by=count)
             self._spec = done.spec
-        in_force = self._in_force.update(done)
+        in_force = self._in_force.update(done, summary)
         for one in in_force:
             self.meter.observe(IN_FORCE_SECONDS, one.until_seconds - one.since_seconds)
         if self.traces is not None:
@@ -95,11 +100,11 @@ class NodeMetrics:
 
     def _read_containers(self) -> Values:
         last = self._last
-        if last is None or last.tree is None:
+        if last is None or last.result.tree is None:
             return self._samples.values()
-        self._samples.take(last.tree, last.desired)
-        lacks = last.summary.lacks if last.summary is not None else ()
-        return {**self._samples.values(), MISPINNED: mispinned(lacks, self._samples.foreign)}
+        self._samples.take(last.result.tree, last.result.desired)
+        found = mispinned(self._lacks, self._samples.foreign)
+        return {**self._samples.values(), MISPINNED: found}
 
 
 def mispinned(lacks: Sequence[Lack], foreign: int) -> Mapping[Labels, float]:

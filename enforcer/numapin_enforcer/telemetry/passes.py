@@ -1,41 +1,10 @@
-"""What passes did, and how long containers took through them. Does no I/O."""
+"""How long containers took through passes. Does no I/O."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
-from numapin_api.topology import Topology
-from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.summary import Summary
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What one pass did, and what it left.
-
-    Attributes:
-        began_seconds: when it began; `ended_seconds`: when it ended.
-        spec: what is enforced; None while nothing is.
-        topology: the hardware.
-        tree: the cgroups as read last; None if there are none.
-        desired: what each of them must have.
-        summary: what the kernel has; None if it could not be read.
-        writes: how many writes the kernel made; `refused`: how many it refused.
-        generation: of the newest spec; `received_seconds`: when it was received.
-    """
-
-    began_seconds: float
-    ended_seconds: float
-    spec: NodeAssignmentSpec | None
-    topology: Topology
-    tree: Tree | None = None
-    desired: Mapping[str, Desired] = field(default_factory=dict)
-    summary: Summary | None = None
-    writes: int = 0
-    refused: int = 0
-    generation: int = 0
-    received_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +28,17 @@ class InForceTimes:
         self._timed = {(one.pod_uid, one.container) for one in known.containers} if known else set()
         self._summary: Summary | None = None
 
-    def update(self, done: Pass) -> list[InForce]:
-        """Take in a pass; returns the containers that it brought into force."""
-        if done.spec is None or done.summary is None or done.summary is self._summary:
+    def update(self, done: Pass, summary: Summary | None) -> list[InForce]:
+        """Take in a pass; returns the containers that it brought into force.
+
+        `summary` is what the kernel has after it; None if it could not be read.
+        """
+        if done.spec is None or summary is None or summary is self._summary:
             return []
-        self._summary = done.summary
+        self._summary = summary
         named = {(one.pod_uid, one.container): one for one in done.spec.containers}
         found, present = list[InForce](), set[tuple[str, str]]()
-        for one in done.summary.containers:
+        for one in summary.containers:
             key = one.pod_uid, one.container
             if key not in named or not named[key].exclusive:
                 continue

@@ -9,7 +9,7 @@ import pytest
 from numapin_api.topology import Topology
 from numapin_enforcer.hardware.discovery import discover
 from support.fakes.runtime import FakeRuntime
-from support.fakes.worlds.background_node import Node
+from support.fakes.worlds.followed_node import Node
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"

@@ -18,7 +18,9 @@ from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.runtime.interface import CriUnavailableError
 from numapin_enforcer.schedule import CPU_SHARE
+from numapin_enforcer.status.population import RECHECK_SECONDS
 from numapin_enforcer.telemetry.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
 from support.fakes.kernels.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
@@ -35,16 +37,22 @@ def descriptor() -> Iterator[int]:
 async def world(descriptor: int, tmp_path: Path) -> AsyncIterator[World]:
     with NewPods() as new_pods:
         made = World(descriptor, tmp_path, new_pods)
-        task = asyncio.create_task(made.agent.run())
+        works = (
+            made.agent.run(),
+            made.inputs.local_copy.run(),
+            made.followers.runtime.updater.run(),
+        )
+        tasks = [asyncio.create_task(work) for work in works]
         await made.clock.run_tasks()
         yield made
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_an_accepted_assignment_is_enforced_and_saved(world: World) -> None:
     assert world.cpus == "3"
-    assert [one.spec.containers[0].cpus for one in world.saved] == [CpuSet([3])]
+    assert await world.saved("Static")
 
 
 async def test_an_accepted_assignment_is_logged_with_its_generation(
@@ -61,21 +69,19 @@ async def test_an_accepted_assignment_is_logged_with_its_generation(
 async def test_a_pass_comes_with_each_event_and_each_resync(world: World) -> None:
     world.wake.set()
     await world.clock.run_tasks()
-    assert len(world.results) == 2
+    assert len(world.passes) == 2
     await world.clock.advance(9.9)
-    assert len(world.results) == 2
+    assert len(world.passes) == 2
     await world.clock.advance(0.2)
-    assert len(world.results) == 3
+    assert len(world.passes) == 3
 
 
 async def test_a_pass_comes_when_the_report_must_be_checked_again(world: World) -> None:
-    world.reporter.recheck_seconds = 0.02
-    world.wake.set()
-    await world.clock.run_tasks()
-    passes = len(world.results)
-    world.reporter.recheck_seconds = None
-    await world.clock.advance(0.02)
-    assert len(world.results) == passes + 1
+    world.model.leave(CONTAINER)
+    await world.clock.advance(10)
+    passes = len(world.passes)
+    await world.clock.advance(RECHECK_SECONDS)
+    assert len(world.passes) == passes + 1
 
 
 async def test_threads_that_leave_their_cgroup_are_set_again_and_then_named(world: World) -> None:
@@ -86,29 +92,28 @@ async def test_threads_that_leave_their_cgroup_are_set_again_and_then_named(worl
     await world.clock.run_tasks()
     wide = world.threads.start(other, "0-3", "iou-wrk-7")
     await world.clock.advance(10)
-    assert (str(world.threads.running[wide].cpus), world.kernels[-1].wide) == ("0-2", ())
+    assert (str(world.threads.running[wide].cpus), world.last.wide) == ("0-2", ())
     world.threads.start(other, "0-3", "iou-wrk-7")
     await world.clock.advance(10)
-    assert [(one.path, str(one.cpus)) for one in world.kernels[-1].wide] == [(other, "3")]
-    assert not any(result.failures for result in world.results)
+    assert [(one.path, str(one.cpus)) for one in world.last.wide] == [(other, "3")]
+    assert not any(one.result.failures for one in world.passes)
 
 
 async def test_foreign_tasks_are_looked_for_at_each_resync_without_a_scrape(world: World) -> None:
     found = []
     for _ in range(SAMPLES_TO_NAME):
-        found.append(world.kernels[-1].foreign)
+        found.append(world.last.foreign)
         world.times.cpus[3] += 9.0
         await world.clock.advance(10)
     assert found == [()] * SAMPLES_TO_NAME
     world.times.used[CONTAINER], found = 0.0, []
     for _ in range(SAMPLES_TO_FORGET):
-        found.append(world.kernels[-1].foreign)
+        found.append(world.last.foreign)
         world.times.cpus[3] += 9.0
         world.times.used[CONTAINER] += 9.0
         await world.clock.advance(10)
     assert found == [("d/p/c",)] * SAMPLES_TO_FORGET
-    found = [one.foreign for one in world.kernels[-1:]]
-    assert found == [()]
+    assert world.last.foreign == ()
 
 
 async def test_no_set_is_written_again_while_memory_moves(world: World) -> None:
@@ -119,10 +124,10 @@ async def test_no_set_is_written_again_while_memory_moves(world: World) -> None:
     world.wake.set()
     await world.clock.run_tasks()
     wide = world.threads.start(other, "0-3")
-    with world.background.memory.gate.moving():
+    with world.followers.memory.mover.gate.moving():
         await world.clock.advance(10)
     assert str(world.threads.running[wide].cpus) == "0-3"
-    assert [one.path for one in world.kernels[-1].wide] == [other]
+    assert [one.path for one in world.last.wide] == [other]
 
 
 async def test_missing_cgroups_are_searched_for(world: World) -> None:
@@ -131,9 +136,9 @@ async def test_missing_cgroups_are_searched_for(world: World) -> None:
     world.wake.set()
     await world.clock.run_tasks()
     assert world.kubepods.tree is None
-    passes = len(world.results)
+    passes = len(world.passes)
     await world.clock.advance(SEARCH_SECONDS)
-    assert len(world.results) == passes + 1
+    assert len(world.passes) == passes + 1
 
 
 async def test_another_tree_of_the_kubelet_is_opened_at_the_next_resync(world: World) -> None:
@@ -141,18 +146,18 @@ async def test_another_tree_of_the_kubelet_is_opened_at_the_next_resync(world: W
     world.kubepods.has_moved, opened = True, world.kubepods.opened
     world.wake.set()
     await world.clock.run_tasks()
-    assert (world.driver_changes, world.kubepods.opened) == ([], opened)
+    assert (reasons(world), world.kubepods.opened) == ([], opened)
     await world.clock.advance(10)
-    assert (world.driver_changes, world.kubepods.opened) == ([True], opened + 1)
+    assert (reasons(world), world.kubepods.opened) == (["CgroupDriverChanged"], opened + 1)
     assert world.cpus == "3"
 
 
 async def test_a_runtime_that_only_a_restart_reaches_again_ends_the_program(world: World) -> None:
     """The liveness probe fails, and the kubelet restarts the container with the new folder."""
-    world.background.names.outdated = "deleted"
+    world.names.problem = CriUnavailableError(Path("/run/x.sock"), "gone", is_outdated=True)
     await world.clock.advance(10)
-    assert world.reporter.health.outdated == "deleted"
-    world.background.names.outdated = ""
+    assert "only a restart of this program" in world.reporter.health.outdated
+    world.names.problem = None
     await world.clock.advance(10)
     assert world.reporter.health.outdated == ""
 
@@ -164,9 +169,9 @@ async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None
         world.wake.set()
         await world.clock.run_tasks()
     assert world.cpus == "0-3"
-    assert world.background.specs[-1] is None
-    assert world.background.calls.count("clear_slices") == 1
-    assert world.background.rests[-1] == {"untouched": False}
+    assert [one.released for one in world.passes] == [False, True, False, False]
+    assert await world.saved("None")
+    assert (world.last.rests, world.last.left_alone) == (True, False)
 
 
 async def test_a_release_goes_on_until_numa_nodes_are_given_back(
@@ -181,7 +186,7 @@ async def test_a_release_goes_on_until_numa_nodes_are_given_back(
         make(write)
 
     make(Write(CONTAINER, MemSet([0]), Step.MOVE_MEMORY))
-    world.background.memory.found_mems = {CONTAINER: MemSet([0, 1])}
+    world.saved_mems.add(CONTAINER, MemSet([0, 1]))
     monkeypatch.setattr(world.model, "write", refuse)
     released = {**BODY, "metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
     world.assignments.body = released
@@ -189,27 +194,28 @@ async def test_a_release_goes_on_until_numa_nodes_are_given_back(
     await world.clock.run_tasks()
     assert world.cpus == "0-3"
     await world.clock.advance(RETRY_SECONDS)
-    assert world.results[-1].failures
-    assert "clear_slices" not in world.background.calls
+    assert world.last.result.failures
+    assert not any(one.released for one in world.passes)
     monkeypatch.setattr(world.model, "write", make)
     await world.clock.advance(2 * RETRY_SECONDS)
     assert str(world.model.read().cgroups[CONTAINER].effective_mems) == "0-1"
-    assert not world.results[-1].failures
-    assert world.background.calls.count("clear_slices") == 1
+    assert not world.last.result.failures
+    assert [one.released for one in world.passes].count(True) == 1
 
 
 STATIC = '{"policyName": "static", "defaultCpuSet": "0-3", "entries": {"a": {"c": "%s"}}}'
 
 
 async def test_a_static_kubelet_is_left_alone(world: World) -> None:
-    state = world.kubelet_state_dir / "cpu_manager_state"
+    state = world.folder / "cpu_manager_state"
     state.write_text(STATIC % 1)
-    updates = len(world.background.specs)
+    world.model.write(Write(CONTAINER, CpuSet([0, 3]), Step.PREPARE))
+    updates = len(world.runtime.updates)
     await world.clock.advance(10)
-    assert world.results[-1].conflict
-    assert len(world.background.specs) == updates
-    assert world.background.rests[-1] == {"untouched": True}
-    assert [str(one.cpus) for one in world.results[-1].pinned] == ["1"]
+    assert world.last.conflict
+    assert (world.cpus, len(world.runtime.updates)) == ("0,3", updates)
+    assert world.last.left_alone
+    assert [str(one.cpus) for one in world.last.pinned] == ["1"]
 
 
 async def test_a_kubelet_that_pins_again_gets_pods_back_and_keeps_its_containers(
@@ -221,7 +227,8 @@ async def test_a_kubelet_that_pins_again_gets_pods_back_and_keeps_its_containers
     await world.clock.run_tasks()
     sets = {path: str(one.cpus) for path, one in world.model.read().cgroups.items()}
     assert (sets["kubepods/burstable"], sets[CONTAINER]) == ("0-2", "3")
-    (world.kubelet_state_dir / "cpu_manager_state").write_text(STATIC % 3)
+    (world.folder / "cpu_manager_state").write_text(STATIC % 3)
+    updates = len(world.runtime.updates)
     await world.clock.advance(10)
     assert str(world.model.read().cgroups["kubepods/burstable"].cpus) == "0-2", "still assigned"
     none = {"metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
@@ -231,22 +238,22 @@ async def test_a_kubelet_that_pins_again_gets_pods_back_and_keeps_its_containers
         await world.clock.run_tasks()
     sets = {path: str(one.effective_cpus) for path, one in world.model.read().cgroups.items()}
     assert (sets["kubepods/burstable"], sets[POD], sets[CONTAINER]) == ("0-3", "0-3", "3")
-    assert world.background.calls.count("clear_slices") == 1
-    assert world.background.rests[-1] == {"untouched": False}
-    assert world.background.specs.count(None) == 0, "the runtime is sent nothing"
-    assert world.results[-1].conflict
+    assert [one.released for one in world.passes].count(True) == 1
+    assert not world.last.left_alone
+    assert len(world.runtime.updates) == updates, "the runtime is sent nothing"
+    assert world.last.conflict
 
 
 async def test_what_a_static_kubelet_pins_is_reported_until_it_pins_no_more(world: World) -> None:
-    state = world.kubelet_state_dir / "cpu_manager_state"
+    state = world.folder / "cpu_manager_state"
     state.write_text(STATIC % 1)
     await world.clock.advance(10)
     for text, pinned in ((STATIC % 2, ["2"]), ('{"policyName": "none"}', [])):
         state.write_text(text)
         world.wake.set()  # as by a new pod: the next resync is later
         await world.clock.run_tasks()
-        assert [str(one.cpus) for one in world.results[-1].pinned] == pinned
-    assert world.results[-1].conflict == ""
+        assert [str(one.cpus) for one in world.last.pinned] == pinned
+    assert world.last.conflict == ""
 
 
 async def test_while_the_loop_rests_no_event_is_read_and_none_wakes_it(
@@ -260,15 +267,15 @@ async def test_while_the_loop_rests_no_event_is_read_and_none_wakes_it(
     monkeypatch.setattr(time, "thread_time", lambda: next(spent))
     world.events.begin()
     await world.clock.run_tasks()
-    passes, reads = len(world.results), world.events.reads
+    passes, reads = len(world.passes), world.events.reads
     await world.clock.run_tasks()
     assert (passes, reads) == (2, 1)
-    assert (len(world.results), world.events.reads) == (2, 1)
+    assert (len(world.passes), world.events.reads) == (2, 1)
     assert not world.wake.is_set()
     await world.clock.advance(20 / CPU_SHARE)
-    assert (len(world.results), world.events.reads) == (2, 1)
+    assert (len(world.passes), world.events.reads) == (2, 1)
     await world.clock.advance(10 / CPU_SHARE)
-    assert (len(world.results), world.events.reads) == (3, 2)
+    assert (len(world.passes), world.events.reads) == (3, 2)
 
 
 async def test_new_pods_are_fenced_while_the_loop_rests(
@@ -279,12 +286,12 @@ async def test_new_pods_are_fenced_while_the_loop_rests(
     monkeypatch.setattr(time, "thread_time", lambda: next(spent))
     world.events.begin()
     await world.clock.run_tasks()
-    passes, reads = len(world.results), world.events.reads
+    passes, reads = len(world.passes), world.events.reads
     world.model.make("kubepods/podnew")
     world.new_pods.report("kubepods/podnew")
     await world.clock.run_tasks()
     assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
-    assert (len(world.results), world.events.reads) == (passes, reads)
+    assert (len(world.passes), world.events.reads) == (passes, reads)
 
 
 async def test_new_pods_are_fenced_while_a_pass_reads(world: World) -> None:
@@ -309,7 +316,7 @@ async def test_events_that_do_not_matter_make_no_pass(world: World) -> None:
     world.events.begin()
     await world.clock.run_tasks()
     assert world.events.reads > 0
-    assert len(world.results) == 1
+    assert len(world.passes) == 1
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), OSError(36, "long"), KeyError("x")])
@@ -320,14 +327,19 @@ async def test_an_unexpected_error_is_reported_and_the_next_pass_starts_from_not
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.agent, "_enforce", fail)
+        patched.setattr(world.enforcing, "enforce", fail)
         world.wake.set()
         await world.clock.run_tasks()
-        assert [one.reason for one in world.failures] == ["InternalError"]
+        assert world.missing["enforcement"].startswith("InternalError: ")
         assert world.kubepods.tree is None
     world.model.write(Write(CONTAINER, CpuSet(range(4)), Step.PREPARE))
     await world.clock.advance(RETRY_SECONDS)
-    assert (len(world.failures), world.cpus) == (1, "3")
+    assert ("InternalError" in str(world.missing), world.cpus) == (False, "3")
+
+
+def reasons(world: World) -> list[str]:
+    """The Events that were posted."""
+    return [one.reason for one in world.posted.events]
 
 
 def _fails(*_: object, **__: object) -> None:
@@ -346,7 +358,7 @@ def _cannot_be_written(write: Write) -> None:
     ("target", "name", "broken"),
     [
         ("agent", "_observe_node", _fails),
-        ("agent", "_enforce", _fails),
+        ("enforcing", "enforce", _fails),
         ("reporter", "report", _fails),
         ("kubepods", "open", _cannot_be_read),
         ("model", "read", _cannot_be_read),
@@ -382,8 +394,7 @@ async def test_no_pass_is_late_while_the_loop_waits_or_rests(
 
 
 async def test_a_runtime_or_api_server_that_is_away_is_no_reason(world: World) -> None:
-    world.background.names.known = {}
-    world.background.names_complete = False
+    world.names.known = {}
     world.assignments.body = None
     await world.clock.advance(60)
     assert world.agent.progress.problem == ""
@@ -394,13 +405,13 @@ async def test_a_new_pod_is_kept_off_exclusive_cpus_before_the_loop_plans_for_it
 ) -> None:
     world.wake.set()
     await world.clock.run_tasks()
-    passes = len(world.results)
+    passes = len(world.passes)
     monkeypatch.setattr(world.agent, "_supervised_pass", lambda: None)
     world.model.make("kubepods/podnew")
     world.events.collected = Changes(("kubepods/podnew",))
     world.events.begin()
     await world.clock.run_tasks()
-    assert len(world.results) == passes
+    assert len(world.passes) == passes
     assert str(world.model.read().cgroups["kubepods/podnew"].effective_cpus) == "0-2"
 
 
@@ -412,13 +423,13 @@ async def test_a_pass_waits_a_little_for_the_runtime_of_a_fenced_pod(
     monkeypatch.setattr(watched_pods, "SETTLE_SECONDS", settle_seconds)
     world.wake.set()
     await world.clock.run_tasks()
-    passes, new = len(world.results), "kubepods/podnew"
+    passes, new = len(world.passes), "kubepods/podnew"
     world.model.make(new)
     world.events.collected = Changes((new,))
     world.events.begin()
     began_seconds = time.monotonic()
     await world.clock.run_tasks()
-    assert len(world.results) == passes
+    assert len(world.passes) == passes
     world.model.write(Write(new, CpuSet(range(4)), Step.PREPARE))
     world.events.collected = Changes((new,), written=(new,))
     await world.wake.wait()
@@ -426,7 +437,7 @@ async def test_a_pass_waits_a_little_for_the_runtime_of_a_fenced_pod(
     assert str(world.model.read().cgroups[new].effective_cpus) == "0-2"
     world.events.collected = Changes()
     await world.clock.run_tasks()
-    assert len(world.results) > passes
+    assert len(world.passes) > passes
 
 
 async def test_everything_is_released_once_the_assignment_is_gone(world: World) -> None:
@@ -439,7 +450,7 @@ async def test_everything_is_released_once_the_assignment_is_gone(world: World) 
         world.wake.set()
         await world.clock.run_tasks()
     assert world.cpus == "0-3"
-    assert world.saved[-1].spec.mode == "None"
+    assert await world.saved("None")
     world.assignments.body, world.assignments.gone = BODY, False
     world.wake.set()
     await world.clock.run_tasks()

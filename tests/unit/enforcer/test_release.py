@@ -5,20 +5,17 @@ import errno
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
+from numapin_campaigns.histories.kernel.watched import WatchedModel
 from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Quota, Write
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import POLL_SECONDS, POLLS
@@ -29,6 +26,7 @@ from numapin_enforcer.systemd.interface import (
     SystemdAbsentError,
     SystemdUnavailableError,
 )
+from support.fakes.kernels.pods import ModelFinder, model_pods
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.fakes.systemd import FakeSystemd
@@ -59,16 +57,11 @@ class Node:
         runtime.has(ID, "main")
         self.systemd.known[BURSTABLE] = SliceSets(ALL - ONE, MEMS)
         (state_dir / FILE_NAME).write_text("{}")
-        self.pods: Any = SimpleNamespace(
-            naming=CgroupNaming(Driver.SYSTEMD),
-            files=self.model,
-            snapshot=TreeCache(self.model, ModelWatch(self.model)),
-        )
+        self.kubepods = ModelFinder(model_pods(self.model, Driver.SYSTEMD))
 
     async def release(self) -> None:
-        machine = cast("Any", SimpleNamespace(topology=MACHINE))
-        kubepods = cast("Any", SimpleNamespace(open=lambda: self.pods, problem="no kubelet"))
-        await release_all(machine, kubepods, self.runtime, lambda: self.systemd, self.state_dir)
+        systemd, folder = self.systemd, self.state_dir
+        await release_all(MACHINE, self.kubepods, self.runtime, lambda: systemd, folder)
 
     def refuse_writes(self, path: str, value: CpuSet) -> None:
         def refuse(write: Write) -> None:
@@ -179,7 +172,7 @@ async def test_an_absent_systemd_is_no_problem(node: Node) -> None:
 async def test_there_is_nothing_to_release_without_the_kubelets_cgroups(
     node: Node, has_logged: Callable[[str], bool]
 ) -> None:
-    node.pods = None
+    node.kubepods.is_there = False
     await node.release()
     assert has_logged("there is nothing to release")
     assert not (node.state_dir / FILE_NAME).exists(), "a later installation would enforce it"

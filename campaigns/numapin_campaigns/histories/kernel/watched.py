@@ -11,6 +11,10 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Write
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class WatchedModel(KernelModel):
     """Reports changes as inotify does: where, but not what."""
 
@@ -22,7 +26,7 @@ class WatchedModel(KernelModel):
         self.reads = self.full_reads = 0
         self.covered: set[str] = set()
         self.overflowed = False
-        self.between_reads: Callable[[], object] = bool
+        self.between_reads: Callable[[], None] = _nothing
 
     def make(self, path: str) -> None:
         """As mkdir, with an event."""

@@ -10,6 +10,7 @@ class NewPods:
     def __init__(self) -> None:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK)
         self._paths: list[str] = []
+        self.problem = ""
 
     def __enter__(self) -> Self:
         return self
@@ -29,3 +30,6 @@ class NewPods:
         if paths:
             os.eventfd_read(self._descriptor)
         return paths
+
+    def close(self) -> None:
+        """It is opened again with the tree."""

@@ -1,37 +1,48 @@
-"""An agent on a manual clock, its fakes and a model of the kernel."""
+"""An agent on a manual clock: real parts over a model of the kernel, fakes of what is outside."""
 
 import asyncio
-import os
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
-from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
-from numapin_enforcer.agent import Agent
+from numapin_campaigns.histories.kernel.watched import WatchedModel
+from numapin_client.resources import Json, Key, Resource
+from numapin_daemon.probes.health import LoopHealth
+from numapin_enforcer.agent import RETRY_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
-from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
-from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
+from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
+from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.tree_cache import TreeCache
-from numapin_enforcer.cgroups.watch.inotify import Changes
+from numapin_enforcer.enforcing import Enforcing
+from numapin_enforcer.inputs import Inputs
 from numapin_enforcer.node.heartbeat import Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
-from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.reporter import Kernel, PassResult
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.schedule import Schedule
+from numapin_enforcer.status.publisher import Publisher
+from numapin_enforcer.status.reporter import StatusReporter
+from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
+from numapin_enforcer.watched_pods import WatchedPods
+from support.fakes.kernels.cpu_times import Times
 from support.fakes.kernels.new_pods import NewPods
+from support.fakes.kernels.pods import Events, ModelFinder, model_pods
 from support.fakes.kernels.threads import ModelThreads
 from support.fakes.manual_clock import ManualClock
+from support.fakes.runtime import FakeRuntime
+from support.fakes.systemd import FakeSystemd
+from support.fakes.worlds.follower_parts import Outer
 
 MACHINE = Topology(
     cpus=tuple(Cpu(cpu, cpu, 0, NO_CACHE, 0) for cpu in range(4)),
     numa_nodes=(NumaNode(0, 1 << 30), NumaNode(1, 1 << 30)),
 )
-POD, CONTAINER = "kubepods/podexclusive", f"kubepods/podexclusive/{'a' * 64}"
+ID = "a" * 64
+POD, CONTAINER = "kubepods/podexclusive", f"kubepods/podexclusive/{ID}"
 BODY: dict[str, Any] = {
     "metadata": {"name": "n", "uid": "u1", "generation": 1},
     "spec": {
@@ -50,146 +61,122 @@ BODY: dict[str, Any] = {
 }
 
 
-class Events:
-    """The watch's descriptor: readable from the first event on, as if they never ended."""
+@dataclass
+class Assignments:
+    """What the API server has."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor, self.reads, self.matter = descriptor, 0, True
-        self.collected = Changes()
-        self.was_empty = False
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def begin(self) -> None:
-        os.eventfd_write(self._descriptor, 1)
-
-    def collect(self) -> bool:
-        self.reads += 1
-        return self.matter
+    body: Mapping[str, Any] | None = field(default_factory=lambda: BODY)
+    gone: bool = False
+    received_at: float = 0.0
+    problem: str = ""
 
 
-class KubepodsFinder:
-    """The kubelet's cgroups, which exist while `is_there` is set."""
+@dataclass
+class Hardware:
+    """A machine that stays as it is."""
 
-    def __init__(self, model: WatchedModel, watch: Events, new_pods: NewPods) -> None:
-        snapshot = TreeCache(model, ModelWatch(model))
-        self._tree = SimpleNamespace(
-            naming=CgroupNaming(Driver.CGROUPFS),
-            files=model,
-            snapshot=snapshot,
-            watch=watch,
-            new_pods=new_pods,
-        )
-        self.is_there, self.has_moved, self.tree = True, False, cast("Any", None)
-        self.opened = 0
+    topology: Topology = MACHINE
+    limits: str = ""
 
-    def open(self) -> Any:
-        self.opened += 1
-        self.tree = self._tree if self.is_there else None
-        return self.tree
+    def rescan(self, *, pages: bool = False) -> bool:
+        return False
 
-    def close(self) -> None:
-        self.tree = None
-
-    def moved(self) -> bool:
-        found, self.has_moved = self.has_moved, False
-        return found
+    def free_hugepages(self) -> dict[int, dict[str, int]]:
+        return {}
 
 
-class Times:
-    """CPU time of each CPU, and of each cgroup, as a test sets it."""
+class NoApi:
+    """Nothing is written: no test of the loop runs the publisher."""
 
-    def __init__(self) -> None:
-        self.cpus: dict[int, float] = dict.fromkeys(range(8), 100.0)
-        self.used: dict[str, float] = {}
-
-    def cpu_seconds(self) -> dict[int, float]:
-        return dict(self.cpus)
-
-    def cgroup_seconds(self, path: str, cpus: CpuSet) -> float | None:
-        return self.used.get(path, 0.0)
-
-
-class Background:
-    """Names the one container; remembers the specs that it was updated for."""
-
-    def __init__(self) -> None:
-        self.recheck_seconds: float | None = None
-        self.names = SimpleNamespace(known={"a" * 64: "c"}, outdated="")
-        self.memory = SimpleNamespace(gate=MoveGate(), found_mems={})
-        self.names_complete = True
-        self.by_runtime: frozenset[str] = frozenset()
-        self.specs: list[Any] = []
-        self.rests: list[dict[str, bool]] = []
-        self.calls: list[str] = []
-
-    def rest(self, _pods: Any, *, full_resync: bool, **arguments: bool) -> None:
-        self.rests.append(arguments)
-
-    def update(self, spec: Any, _pods: Any, _done: Any, *, full_resync: bool) -> None:
-        self.specs.append(spec)
-
-    def external(self, drifts: Iterable[Drift], _naming: Any) -> list[Drift]:
-        return list(drifts)
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: self.calls.append(name)
+    async def merge_patch(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: Json,
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Json:
+        raise NotImplementedError
 
 
 class World:
-    """An agent, its fakes and a model of the kernel."""
+    """An agent whose one container has a name from the start."""
 
     def __init__(self, descriptor: int, folder: Path, new_pods: NewPods) -> None:
-        self.new_pods = new_pods
+        self.folder, self.new_pods = folder, new_pods
         self.model = WatchedModel(Version.V2, CpuSet(range(4)), MemSet((0, 1)))
         for path in (POD, CONTAINER):
             self.model.make(path)
         self.model.enter(CONTAINER)
         self.threads, self.times = ModelThreads(self.model), Times()
-        self.events, self.background = Events(descriptor), Background()
-        self.kubepods = KubepodsFinder(self.model, self.events, new_pods)
-        self.assignments = SimpleNamespace(body=BODY, gone=False, received_at=0.0)
-        self.saved: list[Any] = []
-        self.kubelet_state_dir = folder
-        self.results: list[Any] = []
-        self.kernels: list[Kernel] = []
-        self.failures: list[Any] = []
-        self.driver_changes: list[bool] = []
-        self.clock, self.wake = ManualClock(), asyncio.Event()
-        reporter = SimpleNamespace(
-            resume=lambda _: None,
-            health=SimpleNamespace(outdated="", remark=""),
-            report=self._report,
-            failed=self.failures.append,
-            recheck_seconds=None,
-            summary=None,
-            population=SimpleNamespace(newest_deserted_at=None),
-            driver_changed=lambda: self.driver_changes.append(True),
+        self.events = Events(self.model, descriptor)
+        pods = model_pods(self.model, Driver.CGROUPFS, self.events, new_pods)
+        self.kubepods, self.assignments = ModelFinder(pods), Assignments()
+        self.clock, self.wake, self.runtime = ManualClock(), asyncio.Event(), FakeRuntime()
+        self.runtime.has(ID, "c")
+        outer = Outer(self.kubepods, self.runtime, FakeSystemd(), folder, self.wake, self.clock)
+        self.posted, self.saved_mems, self.passes = outer.posted, outer.saved_mems, list[Pass]()
+        self.followers = outer.followers()
+        self.names = self.followers.containers.names
+        self.names.known = {ID: "c"}
+        self.copy = LocalCopy(folder, "n")
+        self.inputs = Inputs(
+            assignments=self.assignments,
+            acceptance=Acceptance("n"),
+            local_copy=LocalCopyWriter(self.copy, None, asyncio.Event(), self.clock),
+            machine=Hardware(),
+            kubelet=KubeletPins(folder),
+            kubepods=self.kubepods,
+            events=self.posted,
         )
-        self.reporter = reporter
-        machine = SimpleNamespace(topology=MACHINE, rescan=lambda **_: False, free_hugepages=dict)
-        self.agent = Agent(
-            cast("Any", self.assignments),
-            Acceptance("n"),
-            cast("Any", SimpleNamespace(want=self.saved.append)),
-            cast("Any", machine),
-            cast("Any", self.kubepods),
-            cast("Any", self.background),
-            cast("Any", reporter),
-            self.wake,
-            KubeletPins(folder),
+        self.health = LoopHealth(60, self.clock)
+        self.reporter = StatusReporter(Publisher(NoApi(), "n", self.clock), self.health)
+        self.reporter.on_pass = self._passed
+        self.agent = self._agent()
+        self.enforcing = self.agent.enforcing
+
+    def _agent(self) -> Agent:
+        schedule, gate = Schedule(10.0, RETRY_SECONDS), self.followers.memory.mover.gate
+        pods = WatchedPods(
+            self.kubepods, gate, lambda: self.names.known, self.wake, schedule, self.clock
+        )
+        enforcing = Enforcing(
+            self.inputs.acceptance,
+            self.inputs.local_copy,
+            pods,
             ThreadCheck(self.threads, self.clock),
             ForeignTasks(self.times, self.clock),
-            10.0,
+        )
+        return Agent(
+            self.inputs,
+            pods,
+            enforcing,
+            self.followers,
+            self.reporter,
+            schedule,
             self.clock,
-            progress=Progress(self.clock.monotonic),
+            Progress(self.clock.monotonic),
         )
 
-    def _report(self, result: PassResult, kernel: Kernel, _: Any) -> None:
-        self.results.append(result)
-        self.kernels.append(kernel)
+    def _passed(self, one: Pass, _summary: Summary | None) -> None:
+        self.passes.append(one)
+
+    @property
+    def last(self) -> Pass:
+        return self.passes[-1]
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What /readyz says."""
+        return dict(self.health.health().missing())
 
     @property
     def cpus(self) -> str:
         return str(self.model.read().cgroups[CONTAINER].effective_cpus)
+
+    async def saved(self, mode: str) -> bool:
+        """Whether a spec of this mode is on disk as soon as all that is wanted is."""
+        await self.clock.until(lambda: self.inputs.local_copy.restart_spec is None)
+        found = self.copy.read()
+        return found is not None and found.spec.mode == mode

@@ -1,22 +1,33 @@
-"""A status reporter whose node accepted an assignment, and fakes of all that it needs."""
+"""A reporter whose node accepted an assignment, with real inputs, and trees that a test makes."""
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.schema.plain import RuntimeStatus
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, Topology
+from numapin_campaigns.histories.kernel.watched import WatchedModel
 from numapin_daemon.probes.health import LoopHealth
 from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
-from numapin_enforcer.node.dra_claims import DraClaims
+from numapin_enforcer.inputs import Inputs
+from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
+from numapin_enforcer.one_pass import Converged, Pass
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.reporter import BackgroundReport, Kernel, PassResult, StatusReporter
-from numapin_enforcer.status.status_builder import Report
+from numapin_enforcer.runtime.interface import RuntimeVersion
+from numapin_enforcer.status.publisher import Publisher
+from numapin_enforcer.status.report import Report
+from numapin_enforcer.status.reporter import StatusReporter
+from numapin_enforcer.status.state import States
+from support.fakes.kernels.pods import Events, ModelFinder, model_pods
 from support.fakes.manual_clock import ManualClock
+from support.fakes.runtime import FakeRuntime
+from support.fakes.systemd import FakeSystemd
+from support.fakes.worlds.agent_world import Assignments, Hardware, NoApi
+from support.fakes.worlds.follower_parts import Outer
 
 ID = "a" * 64
 ROOT, POD = "kubepods", "kubepods/pod1"
@@ -41,19 +52,6 @@ BODY: dict[str, Any] = {
     "spec": {"pools": {"reserved": "0", "shared": "0-2"}, "containers": CONTAINERS},
     "status": {"driftCount": 7},
 }
-FINE = PassResult(conflict="", unreadable=None, failures=(), failed_passes=0)
-
-
-def background(**more: Any) -> BackgroundReport:
-    nothing: dict[str, Any] = {
-        "runtime": RuntimeStatus("containerd", "v2"),
-        "stale_cpus": {},
-        "stalled": (),
-        "working": (),
-        "note": "",
-        "finishes_soon": False,
-    }
-    return BackgroundReport(**nothing | more)
 
 
 def cgroup(path: str, cpus: str) -> Cgroup:
@@ -64,71 +62,88 @@ def cgroup(path: str, cpus: str) -> Cgroup:
 TREE = tree_of(Version.V2, ROOT, [cgroup(ROOT, "0-3"), cgroup(POD, "0-3"), cgroup(CONTAINER, "3")])
 
 
+class Model(WatchedModel):
+    """Every cgroup has processes but those in `empty`."""
+
+    def __init__(self) -> None:
+        super().__init__(Version.V2, CpuSet(range(4)), MEMS)
+        self.empty: set[str] = set()
+
+    def has_tasks(self, path: str) -> bool:
+        return path not in self.empty
+
+
+class Published(Publisher):
+    """Remembers what it must write."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(NoApi(), "n", clock)
+        self.reports: list[Report] = []
+        self.passes = 0
+
+    def publish(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def passed(self) -> None:
+        self.passes += 1
+
+
 class World:
     """A reporter whose node accepted an assignment of CPU 3."""
 
     def __init__(self) -> None:
-        self.acceptance = Acceptance("n")
+        self.clock, self.model = ManualClock(), Model()
+        self.watch = Events(self.model)
+        self.pods = model_pods(self.model, Driver.CGROUPFS, self.watch)
+        self.kubepods, folder = ModelFinder(self.pods), Path("/nonexistent")
+        self.kubepods.open()
+        outer = Outer(
+            self.kubepods, FakeRuntime(), FakeSystemd(), folder, asyncio.Event(), self.clock
+        )
+        self.followers, self.posted = outer.followers(), outer.posted
+        self.followers.containers.names.runtime_version = RuntimeVersion("containerd", "v2")
+        self.acceptance, self.machine = Acceptance("n"), Hardware(MACHINE)
         self.acceptance.offer(BODY, MACHINE)
-        self.empty: set[str] = set()
-        self.clock = ManualClock()
-        self.published: list[Report] = []
-        self.passed: list[bool] = []
-        self.drifts: list[tuple[Drift, Any]] = []
-        self.posted: list[tuple[Any, Any]] = []
-        self.assignments = SimpleNamespace(body=BODY, problem="")
-        self.copy = SimpleNamespace(problem="", restart_spec=None, obstacles=lambda: ())
-        self.kubepods = SimpleNamespace(
-            tree=SimpleNamespace(
-                naming=NAMING, files=SimpleNamespace(has_tasks=lambda path: path not in self.empty)
-            ),
-            problem="",
-            watch_problem="",
-            version=Version.V2,
-        )
-        self.machine = SimpleNamespace(topology=MACHINE, free_hugepages=dict, limits="")
-        self.health = LoopHealth(60, self.clock)
-        self.claims = DraClaims(Path("/nonexistent"))
-        self.reporter = StatusReporter(
-            assignments=cast("Any", self.assignments),
+        accepted = self.acceptance.accepted
+        self.inputs = Inputs(
+            assignments=Assignments(BODY),
             acceptance=self.acceptance,
-            local_copy=cast("Any", self.copy),
-            kubepods=cast("Any", self.kubepods),
-            claims=self.claims,
-            machine=cast("Any", self.machine),
-            publisher=cast(
-                "Any",
-                SimpleNamespace(
-                    publish=self.published.append,
-                    passed=lambda: self.passed.append(True),
-                    problem="",
-                ),
-            ),
-            events=cast(
-                "Any",
-                SimpleNamespace(
-                    drifted=lambda *one: self.drifts.append(one),
-                    post=lambda *one: self.posted.append(one),
-                ),
-            ),
-            health=self.health,
+            local_copy=LocalCopyWriter(LocalCopy(folder, "n"), accepted, asyncio.Event()),
+            machine=self.machine,
+            kubelet=KubeletPins(folder),
+            kubepods=self.kubepods,
+            events=self.posted,
             boot_id="boot-1",
-            clock=self.clock,
         )
+        self.published, self.health = Published(self.clock), LoopHealth(60, self.clock)
+        self.reporter = StatusReporter(self.published, self.health)
+        self.population = self.followers.observed.population
+
+    def begin(self, tree: Tree | None = TREE, failed_passes: int = 0, **changes: Any) -> Pass:
+        """A pass that found `tree`; so many passes in a row have failed."""
+        one = self.inputs.begin(self.clock.monotonic(), full_resync=False, failed_before=0)
+        desired = {}
+        if tree is not None and one.spec is not None:
+            desired = desire(one.spec, tree, NAMING, {ID: "c"}, MACHINE)
+        result = Converged(tree, desired, complete=not failed_passes)
+        before = max(failed_passes - 1, 0)
+        naming = NAMING if self.kubepods.tree is not None else None
+        return replace(one, naming=naming, result=result, failed_before=before, **changes)
 
     def report(
-        self, result: PassResult = FINE, tree: Tree | None = TREE, **more: Any
+        self, one: Pass | None = None, states: States | None = None, **facts: Any
     ) -> tuple[str, str]:
         """Report a pass; returns reason and message of Ready."""
-        accepted = self.acceptance.accepted
-        assert accepted is not None
-        names = {ID: "c"}
-        desired = desire(accepted.spec, tree, NAMING, names, MACHINE) if tree else {}
-        of_kernel = ("wide", "unseen", "foreign", "inherited")
-        seen = {name: more.pop(name) for name in of_kernel if name in more}
-        self.reporter.report(result, Kernel(tree, desired, **seen), background(**more))
-        ready = next(one for one in self.published[-1].verdicts if one.type == "Ready")
+        one = one or self.begin()
+        self.followers.observed.follow(one)
+        known = replace(self.followers.facts(one, self.inputs.facts()), **facts)
+        self.reporter.report(one, known, {**self.inputs.states(), **(states or {})})
+        ready = next(each for each in self.last.verdicts if each.type == "Ready")
         return ready.reason, ready.message
+
+    @property
+    def last(self) -> Report:
+        return self.published.reports[-1]
 
     @property
     def missing(self) -> dict[str, str]:
@@ -136,4 +151,7 @@ class World:
 
     @property
     def exclusive(self) -> list[bool]:
-        return [one.exclusive for one in self.published[-1].content.containers]
+        return [one.exclusive for one in self.last.content.containers]
+
+    def recheck_seconds(self) -> float | None:
+        return self.followers.observed.state().recheck_seconds

@@ -7,7 +7,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.write import Write
-from support.fakes.worlds.background_node import ALL, BURSTABLE, CPU_2, CPU_3, POD, Node
+from support.fakes.worlds.followed_node import ALL, BURSTABLE, CPU_2, CPU_3, POD, Node
 
 OWN_ID = "f" * 64
 OWN_POD = f"{BURSTABLE}/kubepods-burstable-pod2.slice"
@@ -67,7 +67,7 @@ async def test_a_container_that_ended_is_forgotten(
     for _ in range(2):
         await node.make_pass(CPU_3)
     assert sent(node) == [str(ALL)]
-    assert node.reasons() == ([], [])
+    assert node.reasons == ([], [])
 
 
 async def test_beside_an_exclusive_container_it_does_not_ask_for_the_cpus_of_its_pod(

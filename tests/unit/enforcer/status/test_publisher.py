@@ -18,7 +18,7 @@ from numapin_client.errors import (
 from numapin_enforcer.status.conditions import judge
 from numapin_enforcer.status.merge_patch import merge_patch
 from numapin_enforcer.status.publisher import Publisher
-from numapin_enforcer.status.status_builder import Report
+from numapin_enforcer.status.report import Report
 from support.fakes.manual_clock import ManualClock
 from support.fakes.status_store import StatusStore, merged
 

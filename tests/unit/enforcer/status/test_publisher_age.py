@@ -8,7 +8,7 @@ import pytest
 from numapin_api.schema.plain import NodeAssignmentStatus
 from numapin_enforcer.status.conditions import judge
 from numapin_enforcer.status.publisher import AGE_SECONDS, Publisher
-from numapin_enforcer.status.status_builder import Report
+from numapin_enforcer.status.report import Report
 from support.fakes.manual_clock import ManualClock
 from support.fakes.status_store import StatusStore
 

@@ -9,8 +9,8 @@ from numapin_enforcer.telemetry.foreign_tasks import (
     SAMPLES_TO_NAME,
     ForeignTasks,
 )
+from support.fakes.kernels.cpu_times import Times
 from support.fakes.manual_clock import ManualClock
-from support.fakes.worlds.agent_world import Times
 from support.values.specs_and_trees import NAMES, NAMING, assigned, machine, spec, tree
 
 

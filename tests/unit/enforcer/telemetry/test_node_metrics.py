@@ -10,10 +10,14 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerStatus
 from numapin_daemon.telemetry.metric import Metric
 from numapin_daemon.telemetry.process_table import WATCH_AGE
+from numapin_enforcer.cgroups.apply import Failure
+from numapin_enforcer.cgroups.errors import CgroupRefusedError
+from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.one_pass import Converged, Pass
 from numapin_enforcer.status.exclusivity import Lack
 from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
-from numapin_enforcer.telemetry.passes import Pass
+from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
     ENFORCES,
@@ -25,7 +29,7 @@ from numapin_enforcer.telemetry.table import (
 )
 from support.values.specs_and_trees import assigned, machine, spec, tree
 
-SPEC = spec(assigned("exclusive", "4-5"))
+SPEC, ROOT = spec(assigned("exclusive", "4-5")), "kubepods"
 
 
 def summary(*lacks: Lack, exclusive: bool = True) -> Summary:
@@ -35,10 +39,11 @@ def summary(*lacks: Lack, exclusive: bool = True) -> Summary:
     )
 
 
-class Samples:
-    """No container was sampled."""
+class NoSamples(Samples):
+    """No container is sampled."""
 
-    foreign = 0
+    def __init__(self) -> None:
+        self.foreign = 0
 
     def take(self, *_: Any) -> None:
         """Take none."""
@@ -49,14 +54,18 @@ class Samples:
 
 class World:
     def __init__(self, known: Any = None) -> None:
-        self.samples, self.drifts = Samples(), {"Intrusion": 3}
-        self.metrics = NodeMetrics(
-            cast("Any", self.samples), lambda: self.drifts, lambda: 12.5, known
+        self.samples, self.drifts = NoSamples(), {"Intrusion": 3}
+        self.metrics = NodeMetrics(self.samples, lambda: self.drifts, lambda: 12.5, known)
+        self.done = Pass(
+            began_seconds=1.0,
+            ended_seconds=1.002,
+            spec=SPEC,
+            topology=machine(),
+            result=Converged(tree()),
         )
-        self.done = Pass(1.0, 1.002, SPEC, machine(), tree(), {}, summary())
 
-    def passed(self, **changes: Any) -> None:
-        self.metrics.passed(replace(self.done, **changes))
+    def passed(self, found: Summary | None = None, **changes: Any) -> None:
+        self.metrics.passed(replace(self.done, **changes), found or summary())
 
     def values(self, metric: Metric) -> dict[tuple[str, ...], float]:
         return dict(
@@ -75,7 +84,9 @@ def world() -> World:
 
 
 def test_a_pass_counts_its_time_and_its_writes(world: World) -> None:
-    world.passed(writes=3, refused=1)
+    made, failure = Write(ROOT, CpuSet((0,)), Step.WIDEN), CgroupRefusedError(ROOT, "0", 16, "busy")
+    done = Converged(tree(), made=(made,) * 3, failures=(Failure(made, failure),))
+    world.passed(result=done)
     world.passed()
     assert world.values(WRITES) == {("made",): 3, ("refused",): 1}
     assert world.times(PASS_SECONDS) == pytest.approx((2, 0.004))
@@ -112,7 +123,7 @@ def test_containers_that_lack_something_are_counted_by_reason(world: World) -> N
     world.samples.foreign = 2
     lacks = [Lack("container d/p/c", reason, "why") for reason in (Reason.CPUS_SHARED,) * 2]
     unknown = Lack("container d/p/c", cast("Reason", "FromTheFuture"), "why")
-    world.passed(summary=summary(*lacks, unknown))
+    world.passed(summary(*lacks, unknown))
     found = world.values(MISPINNED)
     assert found["CPUsShared",] == found["ForeignTasks",] == 2
     assert found["other",] == 1
@@ -122,10 +133,10 @@ def test_containers_that_lack_something_are_counted_by_reason(world: World) -> N
 def test_the_time_until_in_force_begins_with_the_first_pass_that_saw_the_container(
     world: World,
 ) -> None:
-    world.passed(summary=Summary())
-    world.passed(began_seconds=10.0, ended_seconds=10.1, summary=summary(exclusive=False))
-    world.passed(began_seconds=10.5, ended_seconds=10.75, summary=summary())
-    world.passed(began_seconds=11.0, ended_seconds=11.5, summary=summary())
+    world.passed(Summary())
+    world.passed(summary(exclusive=False), began_seconds=10.0, ended_seconds=10.1)
+    world.passed(summary(), began_seconds=10.5, ended_seconds=10.75)
+    world.passed(summary(), began_seconds=11.0, ended_seconds=11.5)
     assert world.times(IN_FORCE_SECONDS) == pytest.approx((1, 0.75))
 
 
@@ -139,7 +150,7 @@ def test_nothing_grows_with_containers_that_come_and_go(world: World) -> None:
     for number in range(50):
         one = replace(assigned("exclusive", "4-5"), pod_uid=str(number))
         status = replace(summary().containers[0], pod_uid=str(number))
-        world.passed(spec=spec(one), summary=Summary(containers=(status,)))
+        world.passed(Summary(containers=(status,)), spec=spec(one))
     assert world.times(IN_FORCE_SECONDS)[0] == 50
     assert len(times._since) == len(times._timed) == 1
 
@@ -160,11 +171,12 @@ def test_pods_that_come_and_go_add_no_series(world: World) -> None:
         }
         done = spec(replace(one, pod_uid=f"uid-{number}", namespace=f"n{number}", pod=f"p{number}"))
         lack = Lack(f"container n{number}/p{number}/c", Reason.CPUS_SHARED, "why")
+        made = (Write(ROOT, CpuSet((number % 4,)), Step.WIDEN),)
         world.passed(
+            summary(lack),
             spec=replace(done, refused=(refusal,)),
-            summary=summary(lack),
             generation=number,
-            writes=1,
+            result=Converged(tree(), made=made),
         )
 
     def series() -> int:

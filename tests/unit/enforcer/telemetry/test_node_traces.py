@@ -8,9 +8,10 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerStatus, NodeAssignmentStatus
 from numapin_daemon.telemetry.span import Span
-from numapin_enforcer.status.status_builder import Report
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.status.report import Report
 from numapin_enforcer.telemetry.node_traces import NodeTraces
-from numapin_enforcer.telemetry.passes import InForce, Pass
+from numapin_enforcer.telemetry.passes import InForce
 from support.fakes.manual_clock import ManualClock
 from support.values.specs_and_trees import assigned, machine, spec
 
@@ -27,7 +28,14 @@ class World:
     def __init__(self, known: Any = None) -> None:
         self.clock, self.spans = ManualClock(), list[Span]()
         self.traces = NodeTraces(self.spans.append, "n", known, self.clock)
-        self.done = Pass(1001.0, 1001.5, SPEC, machine(), generation=3, received_seconds=1000.25)
+        self.done = Pass(
+            began_seconds=1001.0,
+            ended_seconds=1001.5,
+            spec=SPEC,
+            topology=machine(),
+            generation=3,
+            received_seconds=1000.25,
+        )
 
     def named(self) -> list[tuple[str, float]]:
         """The spans with how long they took."""

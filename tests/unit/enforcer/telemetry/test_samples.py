@@ -1,12 +1,13 @@
 """What others used of exclusive CPUs, from counters that a test sets."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from numapin_api.cpuset import CpuSet
 from numapin_enforcer.plan.desired import desire
+from numapin_enforcer.telemetry.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.samples import LEAST_SECONDS, MOST_THREADS, Samples
 from numapin_enforcer.telemetry.table import (
     CONTAINER_OVERLAP,
@@ -33,8 +34,8 @@ OWN, OTHER = f"{POD}/{EXCLUSIVE}", f"{POD}/{GUEST}"
 
 
 @dataclass
-class Counters:
-    """Counters as a test sets them."""
+class Counters(KernelCounters):
+    """Counters as a test sets them; nothing is read."""
 
     cpus: dict[int, float] = field(default_factory=lambda: dict.fromkeys(range(8), 100.0))
     used: dict[str, float] = field(default_factory=dict)
@@ -46,11 +47,11 @@ class Counters:
     def cpu_seconds(self) -> dict[int, float]:
         return dict(self.cpus)
 
-    def cgroup_seconds(self, path: str, cpus: CpuSet) -> float | None:
+    def cgroup_seconds(self, path: str, cpus: Iterable[int]) -> float | None:
         return self.used.get(path)
 
-    def threads(self, path: str) -> list[int]:
-        return self.tasks.get(path, [])
+    def threads(self, path: str) -> tuple[int, ...]:
+        return tuple(self.tasks.get(path, ()))
 
     def run_delay_seconds(self, thread: int) -> float | None:
         return self.delays.get(thread)
@@ -67,7 +68,7 @@ class World:
 
     def __init__(self, *containers: Any, each: bool = True) -> None:
         self.kernel, self.clock = Counters(used={OWN: 10.0}), ManualClock()
-        self.samples = Samples(cast("Any", self.kernel), each_container=each, clock=self.clock)
+        self.samples = Samples(self.kernel, each_container=each, clock=self.clock)
         self.tree = tree(exclusive="4-5")
         one = spec(*(containers or (assigned("exclusive", "4-5", "1"),)))
         self.desired = desire(one, self.tree, NAMING, NAMES, machine())
@@ -170,7 +171,7 @@ def test_threads_count_from_their_first_moment_those_of_the_start_excepted(world
 
 def test_the_first_sample_counts_nothing() -> None:
     world = World()
-    fresh = Samples(cast("Any", world.kernel), each_container=True, clock=world.clock)
+    fresh = Samples(world.kernel, each_container=True, clock=world.clock)
     world.kernel.tasks, world.kernel.delays = {OWN: [7]}, {7: 1000.0}
     fresh.take(world.tree, world.desired)
     assert fresh.values()[RUN_DELAY] == {(): 0.0}

@@ -7,7 +7,7 @@ from numapin_enforcer.runtime.container_names import LISTED_WITHIN_SECONDS
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
 )
-from support.fakes.worlds.background_node import (
+from support.fakes.worlds.followed_node import (
     ALL,
     CONTAINER,
     CPU_2,
@@ -22,28 +22,28 @@ async def test_a_runtime_that_does_not_know_a_running_container_is_reported(node
     """CRI-O or cri-dockerd beside containerd: another runtime answers on the socket."""
     del node.runtime.known[ID]
     await node.enforce(CPU_3)
-    assert node.reasons() == ([], [])
+    assert node.reasons == ([], [])
     await node.clock.advance(LISTED_WITHIN_SECONDS)
     await node.make_pass(CPU_3)
-    (obstacle,) = node.background.report(0).stalled
+    (obstacle,) = node.stalled
     assert obstacle.reason == "ContainerUnknown"
     assert f"({ID[:13]} of pod d/p is one)" in obstacle.message
     node.model.leave(CONTAINER)
     await node.make_pass(CPU_3)
-    assert node.reasons() == ([], [])
+    assert node.reasons == ([], [])
     node.model.enter(CONTAINER)
     node.runtime.has(ID, "c")
     await node.clock.advance(LISTED_WITHIN_SECONDS)
     await node.make_pass(CPU_3)
-    assert node.reasons() == ([], [])
+    assert node.reasons == ([], [])
 
 
 async def test_containers_outside_of_the_kubelets_cgroups_are_reported(node: Node) -> None:
     stray, cgroup = "e" * 64, OutsideCgroup(f"k8s.io/{'e' * 64}", ALL)
     node.runtime.has(stray, "stray")
-    node.elsewhere[stray] = cgroup
+    node.pods.elsewhere[stray] = cgroup
     await node.enforce(CPU_3)
-    report = node.background.report(0)
+    report = node.facts()
     assert report.outside == (cgroup,)
     assert report.running.keys() == {ID, stray}
 

@@ -5,7 +5,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.runtime.interface import ContainerResources
-from support.fakes.worlds.background_node import (
+from support.fakes.worlds.followed_node import (
     ALL,
     CONTAINER,
     CPU_2,
@@ -28,13 +28,13 @@ async def test_what_the_runtime_repeats_before_it_is_updated_is_no_external_chan
     node.model.written.append(CONTAINER)
     done = await node.make_pass(CPU_2)
     assert [one.path for one in done.drifts] == [CONTAINER]
-    assert bool(node.external) == is_external
+    assert bool(node.posted.drifts) == is_external
     assert node.model.groups[CONTAINER].cpus == CpuSet([2])
     node.runtime.may_update.set()
     await node.clock.run_tasks()
     assert node.sent[-1] == "2"
     await node.make_pass(CPU_2)
-    assert CONTAINER not in node.background.report(0).stale_cpus
+    assert CONTAINER not in node.stale_cpus
 
 
 async def test_what_others_write_again_is_external_while_the_runtime_does_not_answer(
@@ -46,7 +46,7 @@ async def test_what_others_write_again_is_external_while_the_runtime_does_not_an
         node.model.groups[CONTAINER].cpus = ALL
         node.model.written.append(CONTAINER)
         await node.make_pass(CPU_3)
-    assert [one.found[0] for one in node.external] == [ALL, ALL]
+    assert [one.found[0] for one in node.posted.drifts] == [ALL, ALL]
 
 
 async def test_a_late_update_with_the_numa_nodes_of_before_is_no_external_change(
@@ -69,7 +69,7 @@ async def test_a_late_update_with_the_numa_nodes_of_before_is_no_external_change
     node.model.written.append(CONTAINER)
     done = await node.make_pass(narrow)
     assert [one.cause for one in done.drifts] == [Cause.MEMORY]
-    assert node.external == []
+    assert node.posted.drifts == []
     node.runtime.may_update.set()
     await node.clock.run_tasks()
     await node.make_pass(narrow)

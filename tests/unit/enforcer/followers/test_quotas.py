@@ -13,7 +13,7 @@ from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.runtime.interface import ContainerResources
 from support.fakes.manual_clock import LIMIT_SECONDS
 from support.fakes.runtime import FakeRuntime
-from support.fakes.worlds.background_node import (
+from support.fakes.worlds.followed_node import (
     ALL,
     CONTAINER,
     LIMIT,
@@ -49,10 +49,10 @@ async def test_the_limit_of_a_pod_stays_while_a_sidecar_has_none(node: Node) -> 
 async def test_a_cfs_limit_is_removed_and_restored(node: Node) -> None:
     await node.enforce(UNLIMITED)
     await node.clock.until(lambda: node.model.groups[CONTAINER].quota == NO_LIMIT)
-    await node.clock.until(lambda: node.background.cfs_quota.lifted)
+    await node.clock.until(lambda: node.followers.cfs_quota.updater.lifted)
     await node.make_pass(UNLIMITED)
     assert {one.quota_us for _, one in node.runtime.updates} == {0}
-    node.background.rest(node.pods, untouched=False, full_resync=False)
+    node.rest(left_alone=False)
     await node.clock.until(lambda: node.model.groups[CONTAINER].quota == LIMIT)
 
 
@@ -109,7 +109,7 @@ async def lifted(
     node.start(start)
 
     def is_lifted() -> bool:
-        sent, cfs_quota = bool(runtime.updates), node.background.cfs_quota
+        sent, cfs_quota = bool(runtime.updates), node.followers.cfs_quota.updater
         return sent and node.model.groups[CONTAINER].quota == NO_LIMIT and bool(cfs_quota.lifted)
 
     await passes_until(node, is_lifted, UNLIMITED)
@@ -124,14 +124,14 @@ async def test_the_limit_of_a_resize_wins_over_an_update_of_ours_at_the_same_tim
     node, runtime = lifted
     sent = len(runtime.updates)
     runtime.may_update.clear()
-    await passes_until(node, lambda: node.background.runtime.pending_ids, LEFT)
+    await passes_until(node, lambda: node.followers.runtime.updater.pending_ids, LEFT)
     if first == "the kubelet":
         runtime.resize(150_000)
     runtime.may_update.set()
     await node.clock.until(lambda: len(runtime.updates) > sent)
     if first != "the kubelet":
         runtime.resize(150_000)
-    await passes_until(node, lambda: not node.background.cfs_quota.lifted, LEFT)
+    await passes_until(node, lambda: not node.followers.cfs_quota.updater.lifted, LEFT)
     for _ in range(3):
         await node.make_pass(LEFT, full=True)
     assert (runtime.quota_us, node.model.groups[CONTAINER].quota) == (150_000, Quota(150_000))

@@ -1,9 +1,8 @@
-"""The background updates after each pass, over models of kernel, runtime and systemd."""
+"""What follows each pass, over models of kernel, runtime and systemd."""
 
 import asyncio
 import errno
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from numapin_enforcer.runtime.interface import (
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.systemd.interface import SliceSets
 from support.fakes.runtime import FakeRuntime
-from support.fakes.worlds.background_node import (
+from support.fakes.worlds.followed_node import (
     ALL,
     BURSTABLE,
     CONTAINER,
@@ -39,9 +38,9 @@ async def test_the_runtime_is_asked_for_the_names_of_assigned_pods(node: Node) -
     complete: list[bool] = []
     for _ in range(2):
         await node.make_pass(CPU_3)
-        complete.append(node.background.names_complete)
+        complete.append(not node.followers.containers.unnamed)
     assert complete == [False, True]
-    assert node.background.names.known == {ID: "c"}
+    assert node.followers.containers.names.known == {ID: "c"}
 
 
 async def test_the_runtime_is_sent_exclusive_cpus_after_the_kernel(node: Node) -> None:
@@ -55,20 +54,20 @@ async def test_names_of_deleted_containers_are_dropped_by_a_full_resync(node: No
     await node.enforce(CPU_3)
     node.model.vanish(CONTAINER)
     await node.make_pass(CPU_3)
-    assert node.background.names.known == {ID: "c"}
+    assert node.followers.containers.names.known == {ID: "c"}
     await node.make_pass(CPU_3, full=True)
-    assert node.background.names.known == {}
+    assert node.followers.containers.names.known == {}
 
 
 async def test_cpus_that_the_runtime_may_still_write_are_reported(node: Node) -> None:
     await node.enforce(CPU_3)
     node.runtime.may_update.clear()
     await node.make_pass(CPU_2)
-    assert node.background.report(0).stale_cpus[CONTAINER] == CpuSet((3,))
+    assert node.stale_cpus[CONTAINER] == CpuSet((3,))
     node.runtime.may_update.set()
     await node.clock.run_tasks()
     await node.make_pass(CPU_2)
-    assert CONTAINER not in node.background.report(0).stale_cpus
+    assert CONTAINER not in node.stale_cpus
     assert node.sent == ["3", "2"]
 
 
@@ -78,7 +77,7 @@ async def test_an_external_change_makes_the_runtime_be_updated_again(node: Node)
     node.model.written.append(CONTAINER)
     done = await node.make_pass(CPU_3)
     assert [one.path for one in done.drifts] == [CONTAINER]
-    assert node.external == list(done.drifts)
+    assert node.posted.drifts == list(done.drifts)
     assert node.sent == ["3", "3"]
 
 
@@ -89,10 +88,7 @@ async def test_systemd_is_sent_the_cpus_of_qos_slices(node: Node) -> None:
 
 async def test_systemd_is_reset_when_slices_are_cleared(node: Node) -> None:
     await node.enforce(CPU_3)
-    done = await node.make_pass(None)
-    assert done.tree is not None
-    node.background.clear_slices(done.tree, node.pods.naming)
-    await node.clock.run_tasks()
+    await node.make_pass(None)
     assert node.systemd.known == {BURSTABLE: SliceSets()}
 
 
@@ -105,43 +101,43 @@ async def test_the_runtime_is_sent_all_cpus_after_a_release(node: Node) -> None:
 async def test_the_report_is_delayed_while_systemd_answers(node: Node) -> None:
     node.systemd.gate.clear()
     await node.enforce(CPU_3)
-    assert node.background.report(0).finishes_soon
+    assert node.finishes_soon()
     node.systemd.gate.set()
     await node.clock.run_tasks()
-    assert not node.background.report(0).finishes_soon
+    assert not node.finishes_soon()
 
 
 async def test_the_report_waits_a_second_for_the_names_of_containers(node: Node) -> None:
     """Until it has a name, an exclusive container shares CPUs, and the kernel shows no lack."""
     node.runtime.may_list.clear()
     await node.make_pass(CPU_3)
-    assert node.background.report(0).finishes_soon
-    rechecks = [node.background.recheck_seconds]
-    assert node.reasons() == ([], [])
+    assert node.finishes_soon()
+    rechecks = [node.followers.containers.state().recheck_seconds]
+    assert node.reasons == ([], [])
     node.clock.stand_still(1)
-    assert not node.background.report(0).finishes_soon
-    assert [*rechecks, node.background.recheck_seconds] == [1.0, None]
-    (obstacle,) = node.background.report(0).working
+    assert not node.finishes_soon()
+    assert [*rechecks, node.followers.containers.state().recheck_seconds] == [1.0, None]
+    (obstacle,) = node.working
     assert obstacle.reason == Reason.APPLYING
     assert "slow to name 1 container, which share CPUs until it does" in obstacle.message
     node.runtime.may_list.set()
     await node.clock.run_tasks()
     await node.make_pass(CPU_3)
-    assert node.reasons() == ([], [])
-    assert not node.background.report(0).finishes_soon
+    assert node.reasons == ([], [])
+    assert not node.finishes_soon()
 
 
 async def test_the_report_does_not_wait_for_a_container_that_is_not_listed(node: Node) -> None:
     node.runtime.known.clear()
     await node.make_pass(CPU_3)
-    assert not node.background.report(0).finishes_soon
+    assert not node.finishes_soon()
 
 
 async def test_nothing_is_sent_after_a_pause(node: Node) -> None:
     node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
-    node.background.names.known = {ID: "c"}
+    node.followers.containers.names.known = {ID: "c"}
     await node.make_pass(CPU_3)
-    node.background.rest(node.pods, untouched=True, full_resync=False)
+    node.rest(left_alone=True)
     node.runtime.failure = None
     await node.clock.advance(60)
     assert node.sent == []
@@ -150,7 +146,7 @@ async def test_nothing_is_sent_after_a_pause(node: Node) -> None:
 async def test_a_runtime_that_does_not_answer_is_reported(node: Node) -> None:
     node.runtime.failure = CriUnavailableError(Path("/run/x.sock"), "no answer")
     await node.make_pass(CPU_3)
-    assert node.reasons()[0] == [Reason.RUNTIME_UNAVAILABLE]
+    assert node.reasons[0] == [Reason.RUNTIME_UNAVAILABLE]
 
 
 async def test_cpus_of_the_previous_process_count_until_the_runtime_is_updated(
@@ -162,12 +158,12 @@ async def test_cpus_of_the_previous_process_count_until_the_runtime_is_updated(
     node = Node(tmp_path, runtime, wake, CPU_3)
     node.start(start)
     await node.make_pass(CPU_2)
-    assert node.background.report(0).stale_cpus[POD] == CpuSet((3,))
-    assert Reason.APPLYING in node.reasons()[1]
+    assert node.stale_cpus[POD] == CpuSet((3,))
+    assert Reason.APPLYING in node.reasons[1]
     await node.make_pass(CPU_2)
     await node.make_pass(CPU_2)
     assert node.sent == ["2"]
-    stale = node.background.report(0).stale_cpus
+    stale = node.stale_cpus
     assert not {POD, CONTAINER} & stale.keys()
 
 
@@ -179,7 +175,7 @@ async def test_the_previous_update_is_not_repeated_before_the_kernel_has_the_cpu
 ) -> None:
     node = Node(tmp_path, runtime, wake, CPU_3)
     node.start(start)
-    node.background.names.known = {ID: "c"}
+    node.followers.containers.names.known = {ID: "c"}
 
     def refuse(write: Write) -> None:
         raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "busy")
@@ -194,13 +190,13 @@ async def test_a_refused_move_of_memory_stalls_after_some_passes(node: Node) -> 
     def refuse(write: Write) -> None:
         raise CgroupRefusedError(write.path, str(write.value), errno.EBUSY, "busy")
 
-    done = await node.make_pass(CPU_3)
+    await node.make_pass(CPU_3)
     node.model.before_write = refuse
-    with_move = replace(done, moves=(MOVE,))
-    node.background.update(CPU_3, node.pods, with_move, full_resync=False)
-    await node.clock.until(lambda: node.background.memory.failures)
-    assert node.reasons(0) == ([], [Reason.CGROUP_WRITE_FAILED])
-    assert node.reasons(PASSES_TO_STALL) == ([Reason.CGROUP_WRITE_FAILED], [])
+    node.move(MOVE)
+    await node.clock.until(lambda: node.followers.memory.mover.failures)
+    assert node.reasons == ([], [Reason.CGROUP_WRITE_FAILED])
+    node.move(MOVE, failed_passes=PASSES_TO_STALL)
+    assert node.reasons == ([Reason.CGROUP_WRITE_FAILED], [])
 
 
 async def test_what_a_container_had_is_known_until_the_runtime_cannot_bind_it_again(
@@ -208,7 +204,7 @@ async def test_what_a_container_had_is_known_until_the_runtime_cannot_bind_it_ag
 ) -> None:
     """An update that is under way may bind it after the kernel was told otherwise."""
     forgotten: list[frozenset[str]] = []
-    monkeypatch.setattr(node.background.memory, "forget", forgotten.append)
+    monkeypatch.setattr(node.followers.memory.mover, "forget", forgotten.append)
     bound = spec_of("3", mems="0")
     await node.enforce(bound)
     await node.clock.until(lambda: str(node.model.read_one(CONTAINER).mems) == "0")
@@ -227,11 +223,10 @@ async def test_what_a_container_had_is_known_until_the_runtime_cannot_bind_it_ag
 
 async def test_no_memory_is_moved_after_a_stop(node: Node) -> None:
     written: list[Write] = []
-    done = await node.make_pass(CPU_3)
+    await node.make_pass(CPU_3)
     node.model.after_write = written.append
-    with_move = replace(done, moves=(MOVE,))
-    node.background.update(CPU_3, node.pods, with_move, full_resync=False)
-    node.background.rest(node.pods, untouched=True, full_resync=False)
+    node.move(MOVE)
+    node.rest(left_alone=True)
     await node.clock.advance(60)
     assert written == []
 
@@ -239,10 +234,10 @@ async def test_no_memory_is_moved_after_a_stop(node: Node) -> None:
 async def test_the_runtimes_version_is_reported(
     node: Node, start: Callable[[Awaitable[None]], None]
 ) -> None:
-    assert node.background.report(0).runtime is None
-    start(node.background.names.probe(10))
+    assert node.facts().runtime is None
+    start(node.followers.containers.names.probe(10))
     await node.clock.run_tasks()
-    runtime = node.background.report(0).runtime
+    runtime = node.facts().runtime
     assert runtime is not None
     assert (runtime.name, runtime.version) == ("fake", "v1")
 
@@ -254,9 +249,9 @@ async def test_a_long_version_of_the_runtime_is_cut(
         return RuntimeVersion("\u2603" * 200, "v2-" + "x" * 200)
 
     monkeypatch.setattr(runtime, "version", version)
-    probe = asyncio.ensure_future(node.background.names.probe(10))
+    probe = asyncio.ensure_future(node.followers.containers.names.probe(10))
     await node.clock.run_tasks()
-    found = node.background.report(0).runtime
+    found = node.facts().runtime
     assert found is not None
     assert (len(found.name), found.version[:4], len(found.version)) == (128, "v2-x", 128)
     probe.cancel()

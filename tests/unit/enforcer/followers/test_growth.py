@@ -1,10 +1,10 @@
 """An exclusive container gains CPUs by an update of its runtime, which comes after older ones."""
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.reconciler import Converged
+from numapin_enforcer.one_pass import Converged
 from numapin_enforcer.runtime.interface import CriError
 from numapin_enforcer.runtime.updater import GROWTH_SECONDS
-from support.fakes.worlds.background_node import CONTAINER, CPU_2, CPU_3, POD, Node, spec_of
+from support.fakes.worlds.followed_node import CONTAINER, CPU_2, CPU_3, POD, Node, spec_of
 
 WIDE = spec_of("2-3")
 
@@ -39,7 +39,7 @@ async def test_its_pod_has_them_before_and_no_status_is_published_meanwhile(node
     assert not done.complete
     assert "2" in {str(cpu) for cpu in node.model.read_one(POD).effective_cpus}
     assert cpus(node) == "3"
-    assert node.background.report(0).finishes_soon
+    assert node.finishes_soon()
 
 
 async def test_an_older_update_of_the_kubelet_takes_away_nothing(node: Node) -> None:
@@ -62,7 +62,7 @@ async def test_a_runtime_that_takes_too_long_is_not_waited_for(node: Node) -> No
     done = await node.make_pass(WIDE)
     assert (writes(done), cpus(node)) == (["2-3"], "2-3")
     assert done.complete
-    assert not node.background.report(0).finishes_soon
+    assert not node.finishes_soon()
 
 
 async def test_the_next_growth_is_waited_for_again(node: Node) -> None:

@@ -1,0 +1,113 @@
+"""The cgroups of one pass: brought to its goal, with the threads in them."""
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from numapin_api.conditions.reasons import Obstacle
+from numapin_enforcer.assignment.acceptance import Acceptance
+from numapin_enforcer.assignment.local_copy import LocalCopyWriter
+from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
+from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.reconciler import Reconciler
+from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
+from numapin_enforcer.threads.check import ThreadCheck
+from numapin_enforcer.watched_pods import WatchedPods
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Enforcing:
+    """Makes the cgroups match what a pass starts from."""
+
+    acceptance: Acceptance
+    local_copy: LocalCopyWriter
+    pods: WatchedPods
+    threads: ThreadCheck
+    foreign: ForeignTasks
+    _holding: bool = field(init=False)
+    """Whether cpusets of ours may be in force, which must be released with the assignment."""
+
+    def __post_init__(self) -> None:
+        self._holding = self.acceptance.enforces
+
+    def enforce(self, one: Pass) -> Pass:
+        """Write the cgroups; returns the pass with what it did."""
+        try:
+            if (pods := self.pods.open()) is not None:
+                reconciler = self.pods.reconciler(pods)
+                one = self._begun(one, reconciler)
+                one = replace(one, result=self._converged(one, reconciler))
+        except CgroupError as error:
+            LOG.warning("the cgroups could not be read", extra={"error": error})
+            naming = one.naming if one.goal is None else None
+            unreadable = Obstacle(error.reason, str(error))
+            one = replace(one, naming=naming, unreadable=unreadable)
+        threads = self.threads
+        return replace(
+            one,
+            wide=threads.wide,
+            inherited=threads.inherited,
+            unseen=threads.note,
+            foreign=self.foreign.found,
+        )
+
+    def end(self, one: Pass, *, names_complete: bool) -> None:
+        """All have followed the pass: leave a tree that is gone; note the end of a release."""
+        if one.goal is not None and one.naming is not None and one.result.tree is None:
+            self.pods.close()
+        elif one.released and names_complete:
+            self._holding = False
+            self._save()
+
+    def _begun(self, one: Pass, reconciler: Reconciler) -> Pass:
+        """The pass with its goal. What is enforced from now on is on disk soon."""
+        if one.enforces and not one.conflict:
+            self._holding = True
+            self._save()
+        return replace(one, naming=reconciler.naming, goal=goal_of(one, holding=self._holding))
+
+    def _save(self) -> None:
+        if self.acceptance.accepted is not None:
+            self.local_copy.want(self.acceptance.accepted)
+
+    def _converged(self, one: Pass, reconciler: Reconciler) -> Converged:
+        """Reach the goal. Tasks on CPUs that are not theirs are looked for while there is a spec.
+
+        Raises:
+            CgroupError: a file could not be read.
+        """
+        goal, resynced = one.goal, one.full_resync
+        if goal is None:
+            self.threads.rest()
+            return reconciler.observe(full_resync=resynced)
+        done = reconciler.converge(goal, full_resync=resynced)
+        if done.tree is None or not isinstance(goal, AssignmentGoal):
+            self.threads.rest()
+            return done
+        if resynced:
+            self.foreign.look(done.tree, done.desired)
+        naming = reconciler.naming
+        paths = self.threads.look(done.tree, done.desired, naming, resynced=resynced)
+        if paths and not self.pods.gate.is_moving:
+            done = reconciler.set_again(goal, done, paths)
+            if done.tree is not None:
+                self.threads.look_again(done.tree)
+        return done
+
+
+def goal_of(one: Pass, *, holding: bool) -> AssignmentGoal | ReleaseGoal | None:
+    """What to bring the cgroups to; None to leave them alone.
+
+    Args:
+        one: the pass.
+        holding: whether cpusets of ours may be in force.
+    """
+    if one.spec is None or (one.conflict and (one.enforces or not one.pins_cpus)):
+        return None
+    found = one.found_mems
+    if one.enforces:
+        return AssignmentGoal(one.spec, one.topology, one.names, found, one.by_runtime)
+    return ReleaseGoal(one.topology, found, keeps_containers=one.pins_cpus) if holding else None

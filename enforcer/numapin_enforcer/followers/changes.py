@@ -1,0 +1,61 @@
+"""External changes that a pass reverted, and writes that it was refused: counted and logged."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numapin_api.conditions.reasons import Reason
+from numapin_client.events import WARNING, Event
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_enforcer.assignment.log_fields import log_fields
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.plan.drift import Drift, DriftCount
+from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.status.events import Events
+from numapin_enforcer.status.other_writers import OtherWriters
+from numapin_enforcer.status.state import State
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class Changes:
+    """What others changed. What a late update of the runtime may have made does not count."""
+
+    updater: RuntimeUpdater
+    events: Events
+    clock: Clock = field(default_factory=SystemClock)
+    count: DriftCount = field(default_factory=DriftCount, init=False)
+    _writers: OtherWriters = field(default_factory=OtherWriters, init=False)
+
+    def follow(self, one: Pass) -> None:
+        """Count the changes on from the status that the API server has, and log them."""
+        if one.body is not None:
+            self.count.resume(one.body)
+        naming = one.naming
+        for drift in one.result.drifts:
+            if naming is not None and not self._may_be_late(drift, naming):
+                self._note(drift, one.body)
+        for failure in one.result.failures if not one.failed_before else ():
+            meant = one.result.desired.get(failure.write.path)
+            about = log_fields(meant.container if meant is not None else None)
+            LOG.warning("a cgroup write was refused", extra=about | {"error": failure.error})
+
+    def state(self) -> State:
+        """Which cgroups something else keeps changing."""
+        return State(note=self._writers.describe(self.clock.monotonic()))
+
+    def _may_be_late(self, drift: Drift, naming: CgroupNaming) -> bool:
+        parsed = naming.parse(drift.path)
+        id_ = parsed.container_id if parsed.kind is Kind.CONTAINER else ""
+        return self.updater.may_have_made(id_, drift.found, drift.meant)
+
+    def _note(self, drift: Drift, body: Mapping[str, Any] | None) -> None:
+        """Count a change, and post an Event about it if one is due."""
+        self.count.add(drift)
+        self.events.drifted(drift, body)
+        if note := self._writers.note(drift, self.clock.monotonic()):
+            LOG.warning("another program keeps changing a cgroup", extra={"why": note})
+            self.events.post(Event(WARNING, Reason.ANOTHER_WRITER, "Repair", note), body)

@@ -1,0 +1,104 @@
+"""All followers of a pass, and their order."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from numapin_enforcer.followers.cfs_quota import CfsQuotas
+from numapin_enforcer.followers.changes import Changes
+from numapin_enforcer.followers.containers import Containers
+from numapin_enforcer.followers.memory import Memory
+from numapin_enforcer.followers.observed import Observed
+from numapin_enforcer.followers.outside import Outside
+from numapin_enforcer.followers.runtime import RuntimeResources
+from numapin_enforcer.followers.slices import Slices
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.status.facts import Facts
+from numapin_enforcer.status.state import Part, State, States
+
+
+class Follower(Protocol):
+    """Acts on each pass, and returns at once: what takes long is done in the background."""
+
+    def follow(self, one: Pass) -> None:
+        """Act on a pass, also on one that could read nothing."""
+        ...
+
+    def state(self) -> State:
+        """What the status must say of it now."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class Followers:
+    """Each follower may use what those before it have made of the same pass."""
+
+    changes: Changes
+    containers: Containers
+    cfs_quota: CfsQuotas
+    runtime: RuntimeResources
+    memory: Memory
+    slices: Slices
+    observed: Observed
+    outside: Outside
+
+    def __post_init__(self) -> None:
+        self.runtime.updater.on_update = self.cfs_quota.note_runtime_update
+
+    @property
+    def in_order(self) -> dict[Part, Follower]:
+        """The followers, in the order in which they follow."""
+        return {
+            Part.CHANGES: self.changes,
+            Part.CONTAINERS: self.containers,
+            Part.CFS_QUOTA: self.cfs_quota,
+            Part.RUNTIME: self.runtime,
+            Part.MEMORY: self.memory,
+            Part.SLICES: self.slices,
+            Part.CLAIMS: self.observed,
+            Part.OUTSIDE: self.outside,
+        }
+
+    def follow(self, one: Pass) -> None:
+        """Have all follow a pass."""
+        for follower in self.in_order.values():
+            follower.follow(one)
+
+    def states(self) -> States:
+        """What each has to say."""
+        return {part: follower.state() for part, follower in self.in_order.items()}
+
+    def recheck_seconds(self) -> list[float]:
+        """After how many seconds a pass is needed although no event comes."""
+        waits = (follower.state().recheck_seconds for follower in self.in_order.values())
+        return [seconds for seconds in waits if seconds is not None]
+
+    def known(self, one: Pass) -> Pass:
+        """A pass that begins, with what followers know for it."""
+        return replace(
+            one,
+            names=self.containers.names.known,
+            found_mems=self.memory.mover.found_mems,
+            by_runtime=self.runtime.growable,
+        )
+
+    def facts(self, one: Pass, facts: Facts) -> Facts:
+        """The facts after a pass, with what followers know."""
+        population, finder, count = (
+            self.observed.population,
+            self.outside.finder,
+            self.changes.count,
+        )
+        deserted = self.outside.deserted(one.naming) if one.naming is not None else frozenset()
+        return replace(
+            facts,
+            runtime=self.containers.runtime,
+            running=finder.running,
+            outside=finder.found,
+            strays=finder.strays,
+            starting=(population.starting | population.deserted) - deserted,
+            deserted=deserted,
+            claims=self.observed.claims.on(one.topology.online),
+            unbound_memory=self.observed.unbound.found,
+            drift_count=count.total,
+            drift_causes=count.causes,
+        )

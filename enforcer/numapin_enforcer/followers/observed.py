@@ -1,0 +1,43 @@
+"""What is read after a pass, for the status alone: processes, claims, unbound memory."""
+
+from dataclasses import dataclass, field
+
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
+from numapin_enforcer.node.dra_claims import DraClaims
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.status.exclusivity import bound_pods
+from numapin_enforcer.status.population import Population
+from numapin_enforcer.status.state import State
+
+
+@dataclass(eq=False, slots=True)
+class Observed:
+    """Looks for what no event announces."""
+
+    pods: KubepodsFinder
+    claims: DraClaims
+    clock: Clock = field(default_factory=SystemClock)
+    population: Population = field(default_factory=Population, init=False)
+    unbound: UnboundMemoryReader = field(default_factory=UnboundMemoryReader, init=False)
+
+    def follow(self, one: Pass) -> None:
+        """Look, if there are cgroups of a spec that was accepted."""
+        self.claims.observe(full_resync=one.resynced)
+        pods, tree, naming = self.pods.tree, one.result.tree, one.naming
+        if tree is None or pods is None or naming is None:
+            self.population.forget()
+            return
+        if one.spec is None:
+            return
+        now_seconds, desired, files = self.clock.monotonic(), one.result.desired, pods.files
+        if one.resynced and len(one.topology.numa_nodes) > 1:
+            bound = bound_pods(one.spec, tree, desired)
+            self.unbound.look(tree, naming, bound, files.read_numa_stat, now_seconds)
+        resynced = one.resynced
+        self.population.update(tree, desired, files.has_tasks, now_seconds, resynced=resynced)
+
+    def state(self) -> State:
+        """When to look for processes again."""
+        return State(note=self.claims.problem, recheck_seconds=self.population.recheck_seconds)

@@ -1,0 +1,125 @@
+"""Sends the runtime what each container has after a pass."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from numapin_api.cpuset import CpuSet
+from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
+from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.followers.containers import Containers
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.plan.drift import Cause, Drift
+from numapin_enforcer.runtime.interface import ContainerResources
+from numapin_enforcer.runtime.own_container import OwnContainer
+from numapin_enforcer.runtime.resources_to_send import resources_to_send
+from numapin_enforcer.runtime.updater import NO_CHANGE, RuntimeUpdater
+from numapin_enforcer.status.conditions import stale_in_runtime
+from numapin_enforcer.status.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A container, its cgroup, and what the runtime was sent for it; None if nothing."""
+
+    id_: str
+    path: str
+    sent: ContainerResources | None
+
+
+@dataclass(eq=False, slots=True)
+class RuntimeResources:
+    """Hands the updater the resources of all containers that are, or were, exclusive."""
+
+    containers: Containers
+    updater: RuntimeUpdater
+    cfs_quota: CfsQuotaUpdater
+    _own: OwnContainer = field(default_factory=OwnContainer, init=False)
+    _stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
+    _growing: frozenset[str] = field(default=frozenset(), init=False)
+    _intruders: set[str] = field(default_factory=set, init=False)
+    """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
+    from a kubelet that had the static policy before."""
+
+    def follow(self, one: Pass) -> None:
+        """Send what has changed; if the node is left alone, nothing."""
+        if one.naming is None:
+            return
+        if one.left_alone:
+            self.updater.pause()
+        tree = one.result.tree
+        if one.rests or tree is None:
+            return
+        for drift in one.result.drifts:
+            self._note_drift(drift, one.naming)
+        found = self.containers.found
+        self._intruders &= found.keys()
+        self._update(one, tree)
+        self._growing = growing = one.result.growing
+        self.updater.note_growing({id_ for id_, (path, _) in found.items() if path in growing})
+        self._stale = {
+            **{found[id_][0]: cpus for id_, cpus in self.updater.stale_cpus.items()},
+            **self.containers.previous.unnamed(one.enforced, one.names),
+        }
+
+    def state(self) -> State:
+        """What the runtime does not have yet."""
+        return State(
+            working=(*self.updater.obstacles(), *stale_in_runtime(self._stale)),
+            stale_cpus=self._stale,
+            finishes_soon=bool(self._growing),
+        )
+
+    @property
+    def growable(self) -> frozenset[str]:
+        """The cgroups of containers that gain CPUs by an update of their runtime."""
+        found = self.containers.found
+        return frozenset(path for id_, (path, _) in found.items() if self.updater.may_grow(id_))
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """The cgroups to which the runtime may still write what it was sent before."""
+        found = self.containers.found
+        return frozenset(found[id_][0] for id_ in self.updater.pending_ids & found.keys())
+
+    def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
+        """Send the set again: the runtime may have made the change.
+
+        A shared container is sent its set once: a process inside may cause such changes at will.
+        """
+        parsed = naming.parse(drift.path)
+        if parsed.kind is not Kind.CONTAINER or parsed.container_id in self._intruders:
+            return
+        if parsed.container_id in self.updater.sent_ids:
+            self.updater.note_external_change(parsed.container_id, drift.found[0])
+        elif drift.cause is Cause.INTRUSION:
+            self._intruders.add(parsed.container_id)
+
+    def _update(self, one: Pass, tree: Tree) -> None:
+        previous = self.containers.previous.resources(one.names)
+        resources = {}
+        for row in self._rows(one, previous):
+            grows = row.path in one.result.growing
+            update = resources_to_send(one.result.desired, tree, row.path, row.sent, grows=grows)
+            if update is not None and (update.are_new or row.id_ not in previous):
+                quota_us = self.cfs_quota.runtime_quota_us(row.path)
+                resources[row.id_] = replace(update.resources, quota_us=quota_us)
+        result, found = one.result, self.containers.found
+        own = self._own.resources(result.failures, tree, result.desired, found)
+        self.updater.want(resources | own, previous)
+
+    def _rows(self, one: Pass, previous: Mapping[str, ContainerResources]) -> Iterator[_Row]:
+        """The containers that may have to be updated; an unnamed one may be an exclusive one.
+
+        All other containers than those that are assigned, or were updated, have the shared pool.
+        """
+        assert one.naming is not None
+        known, lifted = self.containers, self.cfs_quota.runtime_may_lack
+        changed = {one.naming.parse(path).container_id for path in lifted} | self._intruders
+        ids = known.assigned | self.updater.sent_ids | previous.keys() | changed
+        for id_ in sorted(ids & known.found.keys() - known.unnamed):
+            path, _ = known.found[id_]
+            sent = self.updater.sent(id_) or previous.get(id_)
+            if sent is None and (path in lifted or id_ in self._intruders):
+                sent = NO_CHANGE
+            yield _Row(id_, path, sent)

@@ -1,0 +1,198 @@
+"""The status after a pass, of the pass, the node's facts and what is wrong. Does no I/O."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from numapin_api.conditions.merging import merge_conditions
+from numapin_api.conditions.reasons import (
+    ConditionType,
+    Obstacle,
+    Reason,
+    Verdict,
+    internal_error,
+)
+from numapin_api.hardware.compact import compact_free_hugepages
+from numapin_api.quantity import plural
+from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_api.text import first_texts
+from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.status.conditions import (
+    SHOWN,
+    cgroup_obstacles,
+    foreign_note,
+    judge,
+    lack_obstacles,
+    unread_note,
+)
+from numapin_enforcer.status.facts import Facts
+from numapin_enforcer.status.state import Part, State, States, in_order
+from numapin_enforcer.status.summary import Summary
+
+NO_ANSWER_YET: Final = "it has not answered yet; does --cri-socket name its socket?"
+
+KERNEL_FIELDS: Final = ("containers", "pools", "running")
+"""The fields that are read from the cgroups."""
+
+_JUDGED: Final = ("observedGeneration", "conditions")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A status whose conditions have no times yet: those depend on the status before.
+
+    Attributes:
+        content: everything but the conditions.
+        verdicts: the conditions.
+        blind: the cgroups were unreadable; the previously reported values stay.
+        failed: there was no result at all; everything stays but generation and conditions.
+    """
+
+    content: NodeAssignmentStatus
+    verdicts: tuple[Verdict, ...]
+    blind: bool = False
+    failed: bool = False
+
+    def missing(self, problems: Mapping[str, str]) -> dict[str, str]:
+        """What keeps the enforcer from being ready, for /readyz: of these problems, and of ours."""
+        found = {name: problem for name, problem in problems.items() if problem}
+        for verdict in self.verdicts:
+            if verdict.type == "Ready" and not verdict.holds:
+                found["enforcement"] = f"{verdict.reason}: {verdict.message}"
+        if not found and self.content.runtime is None:
+            found["container runtime"] = NO_ANSWER_YET
+        return found
+
+    def wire(self, before: Mapping[str, Any], now: str) -> dict[str, Any]:
+        """The whole status as JSON.
+
+        Args:
+            before: the status that the API server has.
+            now: the time, RFC 3339, used where a condition changes.
+        """
+        generation = self.content.observed_generation
+        known = before.get("conditions") or ()
+        conditions = merge_conditions(known, self.verdicts, generation, now)
+        made = self.content.to_wire() | {"conditions": conditions}
+        if self.failed:
+            made = {**before, **{key: made[key] for key in _JUDGED if key in made}}
+        elif self.blind:
+            made = {key: value for key, value in made.items() if key not in KERNEL_FIELDS}
+            made |= {key: before[key] for key in KERNEL_FIELDS if key in before}
+        return made
+
+
+def build_report(one: Pass, facts: Facts, states: States, summary: Summary | None) -> Report:
+    """The status after a pass.
+
+    Args:
+        one: the pass.
+        facts: what is known besides.
+        states: what each part has to say, but for what the pass itself shows.
+        summary: what the kernel has; None if it could not be read.
+    """
+    has, spec = summary or Summary(), one.spec
+    said = in_order({**states, **_shown_by(one, has)})
+    working = _first(obstacle for state in said for obstacle in state.working)
+    confined = has.confined.note if has.confined else ""
+    first_notes = (_fine(spec, has), foreign_note(one.foreign), confined)
+    reason = Reason.INHERITED_AFFINITY if confined else Reason.ENFORCED
+    verdicts = judge(
+        _first(obstacle for state in said for obstacle in state.stalled),
+        working,
+        "; ".join(filter(None, (*first_notes, *(state.note for state in said)))),
+        Reason.FOREIGN_TASKS if one.foreign else reason,
+    )
+    if working is None and (left := _outdated(spec)):
+        verdicts = (verdicts[0], _waiting_for(left), verdicts[2])
+    return Report(_content(one, facts, has), verdicts, blind=summary is None)
+
+
+def failed_report(generation: int, error: Exception) -> Report:
+    """The status after a pass that failed unexpectedly: all that was reported before stays."""
+    content = NodeAssignmentStatus(observed_generation=generation)
+    obstacle = internal_error("a pass over the cgroups", error)
+    return Report(content, judge(obstacle, None, ""), failed=True)
+
+
+def _content(one: Pass, facts: Facts, has: Summary) -> NodeAssignmentStatus:
+    return NodeAssignmentStatus(
+        observed_generation=one.generation,
+        topology=facts.topology,
+        free_hugepages=tuple(compact_free_hugepages(facts.free_hugepages)),
+        pools=has.pools,
+        containers=has.containers,
+        kubelet_containers=one.pinned,
+        claims=facts.claims,
+        unbound_memory=facts.unbound_memory,
+        running=has.running,
+        refused=_refused(one.spec),
+        outdated=len(_outdated(one.spec)),
+        drift_count=facts.drift_count,
+        drift_causes=facts.drift_causes,
+        cgroup=facts.cgroup,
+        runtime=facts.runtime,
+        boot_id=facts.boot_id,
+    )
+
+
+def _shown_by(one: Pass, has: Summary) -> States:
+    """What the pass itself has to say."""
+    failed_passes, tree = one.failed_passes, one.result.tree
+    writes = cgroup_obstacles(one.result.failures, failed_passes)
+    lacks = lack_obstacles(has.lacks, failed_passes)
+    conflict = Obstacle(Reason.KUBELET_STATIC_POLICY, one.conflict)
+    unread = unread_note(tree.unread if tree is not None else (), one.spec)
+    return {
+        Part.KUBELET: State(stalled=(conflict,) if one.conflict else ()),
+        Part.READING: State(stalled=(one.unreadable,) if one.unreadable is not None else ()),
+        Part.WRITES: State(stalled=tuple(writes[0]), working=tuple(writes[1])),
+        Part.LACKS: State(stalled=tuple(lacks[0])),
+        Part.UNREAD: State(note=unread),
+        Part.THREADS: State(note=one.unseen),
+        Part.RETRIED_LACKS: State(working=tuple(lacks[1])),
+        Part.SAVING: State(working=tuple(_unsaved(has))),
+    }
+
+
+def _refused(spec: NodeAssignmentSpec | None) -> int:
+    """How many pods are refused, with those that the spec has no room for."""
+    return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
+
+
+def _outdated(spec: NodeAssignmentSpec | None) -> list[str]:
+    """The containers that the newest policy would not place as they are."""
+    if spec is None:
+        return []
+    return [f"{one.namespace}/{one.pod}/{one.container}" for one in spec.containers if one.outdated]
+
+
+def _waiting_for(outdated: Sequence[str]) -> Verdict:
+    """The kernel has what the spec says, and the spec not all that the policy says."""
+    count, named = plural(len(outdated), "container"), first_texts(outdated, SHOWN)
+    message = f"the policy would place {count} otherwise, until they end: {named}"
+    return Verdict(ConditionType.RECONCILING, True, Reason.WAITING_FOR_CONTAINERS, message)
+
+
+def _unsaved(summary: Summary) -> list[Obstacle]:
+    """Containers that are reported as exclusive once the assignment is on disk."""
+    if not summary.unsaved:
+        return []
+    new = plural(summary.unsaved, "new exclusive container")
+    return [Obstacle(Reason.APPLYING, f"the assignment is being saved on the node, with {new}")]
+
+
+def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
+    if spec is None:
+        return "there is nothing to enforce"
+    if spec.mode == "None":
+        return "every cgroup has what its parent has"
+    count = sum(one.exclusive for one in summary.containers)
+    given = f"{plural(count, 'container')} with exclusive CPUs"
+    if spec.release_at is None:
+        return given
+    return f"{given}; no policy wants them any more: given back at {spec.release_at}"
+
+
+def _first(obstacles: Iterable[Obstacle]) -> Obstacle | None:
+    return next(iter(obstacles), None)

@@ -1,0 +1,65 @@
+"""What the parts of the enforcer have to say in the status. Does no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from numapin_api.conditions.reasons import Obstacle
+from numapin_api.cpuset import CpuSet
+
+
+class Part(Enum):
+    """Who says it. The status follows this order: of several obstacles, the first one counts."""
+
+    KUBELET = auto()
+    ASSIGNMENT = auto()
+    READING = auto()
+    KUBEPODS = auto()
+    MACHINE = auto()
+    WRITES = auto()
+    LOCAL_COPY = auto()
+    LACKS = auto()
+    MEMORY = auto()
+    CFS_QUOTA = auto()
+    SLICES = auto()
+    RUNTIME = auto()
+    CONTAINERS = auto()
+    OUTSIDE = auto()
+    UNKNOWN_FIELDS = auto()
+    UNREAD = auto()
+    CHANGES = auto()
+    CLAIMS = auto()
+    PROCESS = auto()
+    THREADS = auto()
+    RETRIED_LACKS = auto()
+    SAVING = auto()
+    WATCH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one part has to say at one moment.
+
+    Attributes:
+        stalled: what a person must repair, the worst first.
+        working: what is not finished yet, or is retried.
+        note: what the status of a healthy node says besides.
+        stale_cpus: cgroup to CPUs that this part may still give it, and must not.
+        finishes_soon: something ends in a moment, and changes the status.
+        recheck_seconds: when to make a pass although no event comes; None if that is not needed.
+    """
+
+    stalled: tuple[Obstacle, ...] = ()
+    working: tuple[Obstacle, ...] = ()
+    note: str = ""
+    stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
+    finishes_soon: bool = False
+    recheck_seconds: float | None = None
+
+
+States = Mapping[Part, State]
+
+
+def in_order(states: States) -> list[State]:
+    """The states in the order of the status."""
+    return [states[part] for part in Part if part in states]

@@ -1,0 +1,97 @@
+"""Real followers over fakes of what is outside: kernel, runtime, systemd, API server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_client.events import Event
+from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
+from numapin_enforcer.cgroups.memory.binding import SavedMems
+from numapin_enforcer.cgroups.memory.mover import MemoryMover
+from numapin_enforcer.followers.cfs_quota import CfsQuotas
+from numapin_enforcer.followers.changes import Changes
+from numapin_enforcer.followers.containers import Containers
+from numapin_enforcer.followers.followers import Followers
+from numapin_enforcer.followers.memory import Memory
+from numapin_enforcer.followers.observed import Observed
+from numapin_enforcer.followers.outside import Outside
+from numapin_enforcer.followers.runtime import RuntimeResources
+from numapin_enforcer.followers.slices import Slices
+from numapin_enforcer.node.dra_claims import DraClaims
+from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.runtime.container_names import ContainerNames
+from numapin_enforcer.runtime.outside_containers import OutsideContainers
+from numapin_enforcer.runtime.previous_updates import PreviousUpdates
+from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.systemd.updater import SliceUpdater
+from support.fakes.kernels.pods import ModelFinder
+from support.fakes.manual_clock import ManualClock
+from support.fakes.runtime import FakeRuntime
+from support.fakes.systemd import FakeSystemd
+
+
+@dataclass
+class Posted:
+    """The Events that were asked for, and the drifts that were reported."""
+
+    drifts: list[Drift] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def drifted(self, drift: Drift, _assignment: Mapping[str, Any] | None) -> None:
+        self.drifts.append(drift)
+
+    def post(self, event: Event, _assignment: Mapping[str, Any] | None) -> None:
+        self.events.append(event)
+
+
+@dataclass
+class Outer:
+    """What followers act on."""
+
+    kubepods: ModelFinder
+    runtime: FakeRuntime
+    systemd: FakeSystemd
+    folder: Path
+    wake: asyncio.Event
+    clock: ManualClock
+    posted: Posted = field(default_factory=Posted)
+    saved_mems: SavedMems = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.saved_mems = SavedMems(self.folder)
+
+    def followers(self, previous: NodeAssignmentSpec | None = None) -> Followers:
+        """Followers of a process that begins, after one that enforced `previous`."""
+        runtime, wake, clock, pods = self.runtime, self.wake, self.clock, self.kubepods
+        updater, names = RuntimeUpdater(runtime, wake, clock), ContainerNames(runtime, wake, clock)
+        containers = Containers(pods, names, PreviousUpdates(previous), updater)
+        cfs_quota = CfsQuotas(pods, containers, CfsQuotaUpdater(self.folder, wake, clock))
+        resources = RuntimeResources(containers, updater, cfs_quota.updater)
+        observed = Observed(pods, DraClaims(self.folder / "cdi"), clock)
+        finder = OutsideContainers(runtime, wake, clock)
+        return Followers(
+            changes=Changes(updater, self.posted, clock),
+            containers=containers,
+            cfs_quota=cfs_quota,
+            runtime=resources,
+            memory=Memory(pods, resources, MemoryMover(wake, self.saved_mems, clock)),
+            slices=Slices(containers, SliceUpdater(lambda: self.systemd, wake, clock)),
+            observed=observed,
+            outside=Outside(pods, containers, observed, finder),
+        )
+
+
+def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None]) -> None:
+    """Run what works in the background."""
+    for task in (
+        followers.containers.names.run(),
+        followers.runtime.updater.run(),
+        followers.slices.updater.run(),
+        followers.cfs_quota.updater.run(),
+        followers.memory.mover.run(),
+        followers.outside.finder.run(),
+    ):
+        start(task)
