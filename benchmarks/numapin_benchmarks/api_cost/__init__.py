@@ -1,0 +1,1 @@
+"""What a placed pod costs the API server, in several layouts of a NodeAssignment."""

@@ -1,0 +1,1 @@
+"""Layouts of the assignment of a node: kinds, objects, and the writes of a placed pod."""
