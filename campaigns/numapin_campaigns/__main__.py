@@ -9,6 +9,7 @@ from pathlib import Path
 
 from numapin_campaigns import demo
 from numapin_campaigns.chaos import command as chaos
+from numapin_campaigns.frame import command as frame
 from numapin_campaigns.moves import command as moves
 from numapin_lab.components.build import say
 from numapin_lab.errors import LabError
@@ -51,6 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     disturbed = commands.add_parser(
         "chaos", help="kill parts and overwrite cpusets under load, and watch the kernel"
     )
+    frame.add_options(disturbed)
     chaos.add_options(disturbed)
     moves.add_options(disturbed)
     for command in commands.choices.values():
@@ -75,9 +77,11 @@ def _chaos(path: Path, options: argparse.Namespace) -> int:
     check(_command("chaos", path), pods=pods)
     if options.moves:
         folder = LabFolder(path, vm=True)
-        return 0 if moves.run(folder, moves.planned(options), options.keep) else 1
-    folder = LabFolder(path, pods=pods)
-    return 0 if chaos.run(folder, chaos.planned(options), options.keep) else 1
+        good = moves.MOVES.carry_out(folder, moves.MOVES.planned(options), options.keep)
+    else:
+        folder = LabFolder(path, pods=pods)
+        good = chaos.CHAOS.carry_out(folder, chaos.CHAOS.planned(options), options.keep)
+    return 0 if good else 1
 
 
 def _command(command: str, path: Path) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from numapin_campaigns.chaos.command import write
 from numapin_campaigns.chaos.plan import make_plan
-from numapin_campaigns.chaos.report import Report, summary
-from numapin_campaigns.chaos.run import parts_of, run
+from numapin_campaigns.chaos.report import PodsReport
+from numapin_campaigns.chaos.run import installation_of, run
+from numapin_campaigns.frame.command import write
 from numapin_lab.components.build import say
 from numapin_lab.running_lab import RunningLab
 from support.real.io_threads import why_without
@@ -30,15 +30,15 @@ PARTS = {"enforcer", "standby", "operator", "kube-apiserver", "containerd", "kub
 def series(lab: RunningLab) -> dict[str, int]:
     """How many series the metrics of each daemon have."""
     found = {}
-    with parts_of(lab) as parts:
+    with installation_of(lab) as installed:
         for name in ("operator", "enforcer"):
-            lines = parts.page(name, "metrics").decode().splitlines()
+            lines = installed.page(name, "metrics").decode().splitlines()
             found[name] = sum(not line.startswith("#") for line in lines)
     assert all(found.values()), found
     return found
 
 
-def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Report:
+def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> PodsReport:
     """Nothing is shared, nothing is lost, and nothing grows."""
     plan = make_plan(secrets.randbelow(1_000_000), PODS)
     with capsys.disabled():
@@ -47,7 +47,7 @@ def _run(lab: RunningLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         report = run(lab, plan, tmp_path, say, REST_SECONDS)
         after = series(lab)
         write(report, tmp_path / "chaos.json")
-        say(summary(report))
+        say(report.summary())
         say(f"chaos: series of metrics before {before}, after {after}")
     _was_chaos(report)
     assert report.verdict.violations == ()
@@ -78,7 +78,7 @@ def test_with_real_time_priority_no_new_cgroup_waits_for_it(
     assert report.realtime
 
 
-def _was_chaos(report: Report) -> None:
+def _was_chaos(report: PodsReport) -> None:
     """A run in which little happened proves little."""
     assert report.pods_run >= PODS
     assert report.pods_ended >= PODS

@@ -3,16 +3,18 @@
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
+from numapin_campaigns.chaos.cluster_state import ClusterState, PodState
 from numapin_campaigns.chaos.plan import ChaosPlan, End, PlannedPod
 from numapin_campaigns.chaos.pods import manifest, resize
-from numapin_campaigns.faults.downtimes import Downtimes
-from numapin_campaigns.faults.injector import Injector
-from numapin_campaigns.observation.cluster_state import PODS, ClusterState, PodState, until_answered
+from numapin_campaigns.faults.target import Inject
+from numapin_campaigns.frame.observe import PODS, until_answered
+from numapin_campaigns.frame.plan import Fault
+from numapin_campaigns.parts.all_parts import Parts
 from numapin_lab.components.build import Say
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
@@ -156,7 +158,14 @@ class Driver:
         self.ends[active.pod.end.value] += 1
 
 
-def execute(driver: Driver, injectors: Sequence[Injector], downtimes: Downtimes) -> None:
+class Injector(NamedTuple):
+    """Injects faults of some kinds, one after the other."""
+
+    kinds: Collection[Fault]
+    inject: Inject
+
+
+def execute(driver: Driver, injectors: Iterable[Injector], parts: Parts) -> None:
     """Execute the whole plan: pods in this thread, the faults of each injector in its own.
 
     Raises:
@@ -168,8 +177,7 @@ def execute(driver: Driver, injectors: Sequence[Injector], downtimes: Downtimes)
             driver.tick()
             for thread in threads:
                 thread.check()
-            for ended in downtimes.ended_by_themselves():
-                raise ended.failure(f"{ended.name} ended without being killed")
+            parts.check()
             time.sleep(TICK_SECONDS)
         for thread in threads:  # one that failed at the end is done, too
             thread.check()
@@ -180,7 +188,7 @@ class FaultThread:
 
     def __init__(self, driver: Driver, injector: Injector) -> None:
         self._driver, self._inject = driver, injector.inject
-        self._faults = [one for one in driver.plan.faults if one.fault in injector.faults]
+        self._faults = [one for one in driver.plan.faults if one.fault in injector.kinds]
         self._stop = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="faults")
@@ -206,7 +214,7 @@ class FaultThread:
     def _run(self) -> None:
         try:
             for fault in self._faults:
-                while self._driver.starts < fault.after_starts:
+                while self._driver.starts < fault.after:
                     if self._stop.wait(TICK_SECONDS):
                         return
                 self._inject(fault)

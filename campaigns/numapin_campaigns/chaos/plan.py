@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
+from numapin_campaigns.faults.registry import ALL
+from numapin_campaigns.frame.plan import Needs, PlannedFault, possible
+from numapin_campaigns.parts.part import ENFORCER
+
 _T = TypeVar("_T")
 
 QUIET_SHARE: Final = 0.4
@@ -47,52 +51,13 @@ class End(StrEnum):
     """Deleted with grace period 0 while its process ignores SIGTERM."""
 
 
-class Fault(StrEnum):
-    """What is done to the node or to the cluster."""
-
-    KILL_ENFORCER = "KillEnforcer"
-    KILL_ENFORCER_AT_REPORT = "KillEnforcerAtReport"
-    """As soon as it has reported a new exclusive container."""
-    KILL_STANDBY = "KillStandby"
-    KILL_OPERATOR = "KillOperator"
-    RESTART_API_SERVER = "RestartApiServer"
-    KILL_CONTAINERD = "KillContainerd"
-    KILL_KUBELET = "KillKubelet"
-    API_SERVER_OUTAGE = "ApiServerOutage"
-    """The API server is down, and the enforcer is killed and started again meanwhile."""
-    OVERWRITE_EXCLUSIVE = "OverwriteExclusive"
-    OVERWRITE_SHARED = "OverwriteShared"
-    OVERWRITE_QOS = "OverwriteQos"
-    STOP_ENFORCER = "StopEnforcer"
-    """SIGSTOP, and SIGCONT after the standby has noticed."""
-    FILL_STATE_FOLDER = "FillStateFolder"
-    READ_ONLY_STATE_FOLDER = "ReadOnlyStateFolder"
-    HOSTILE_CGROUPS = "HostileCgroups"
-    """Nested cgroups that a tenant creates: foreign, locked, deep, many, with odd names."""
-    EVENT_STORM = "EventStorm"
-    """Some 500 writes a second to files of cgroups that say nothing of cpusets."""
-    FIFO_HOG = "FifoHog"
-    """A tenant's thread with SCHED_FIFO is busy for seconds on the CPUs of the shared pool."""
-    IO_URING = "IoUring"
-    """A tenant makes threads of io_uring that do not keep to the set of its container."""
-    CROWD = "Crowd"
-    """Many pods with many nested cgroups each, all at a time."""
-
-
 EXCLUSIVE_KINDS: Final = (
     PodKind.EXCLUSIVE,
     PodKind.EXCLUSIVE_AFTER_INIT,
     PodKind.EXCLUSIVE_WITH_SIDECAR,
 )
-OVERWRITES: Final = (Fault.OVERWRITE_EXCLUSIVE, Fault.OVERWRITE_SHARED, Fault.OVERWRITE_QOS)
-DISK_FAULTS: Final = (Fault.FILL_STATE_FOLDER, Fault.READ_ONLY_STATE_FOLDER)
-TENANT_FAULTS: Final = (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM, Fault.FIFO_HOG)
-LONG_FAULTS: Final = (Fault.IO_URING, Fault.CROWD)
-"""Each of them lasts so long that it has a thread of its own."""
-
-KILLS: Final = tuple(
-    one for one in Fault if one not in {*OVERWRITES, *DISK_FAULTS, *TENANT_FAULTS, *LONG_FAULTS}
-)
+FAULTS: Final = possible(ALL, (Needs.RUNTIME, Needs.THREAD))
+"""One part is hit at a time."""
 
 _EXCLUSIVE_KINDS: Final = {
     PodKind.EXCLUSIVE: 6,
@@ -107,37 +72,6 @@ _SHARED_KINDS: Final = {
 }
 _EXCLUSIVE_ENDS: Final = {End.FORCED: 4, End.DELETED: 3, End.BY_ITSELF: 3}
 _SHARED_ENDS: Final = {End.DELETED: 5, End.BY_ITSELF: 4, End.FORCED: 1}
-
-_EVERY: Final = {
-    Fault.KILL_ENFORCER: 28,
-    Fault.KILL_ENFORCER_AT_REPORT: 28,
-    Fault.KILL_STANDBY: 50,
-    Fault.KILL_OPERATOR: 40,
-    Fault.RESTART_API_SERVER: 90,
-    Fault.KILL_CONTAINERD: 60,
-    Fault.KILL_KUBELET: 65,
-    Fault.API_SERVER_OUTAGE: 120,
-    Fault.OVERWRITE_EXCLUSIVE: 8,
-    Fault.OVERWRITE_SHARED: 8,
-    Fault.OVERWRITE_QOS: 14,
-    Fault.STOP_ENFORCER: 65,
-    Fault.FILL_STATE_FOLDER: 65,
-    Fault.READ_ONLY_STATE_FOLDER: 65,
-    Fault.HOSTILE_CGROUPS: 12,
-    Fault.EVENT_STORM: 40,
-    Fault.FIFO_HOG: 28,
-    Fault.IO_URING: 65,
-    Fault.CROWD: 200,
-}
-"""One fault of each kind for this many started pods."""
-
-_AGAINST_THE_ENFORCER: Final = (
-    Fault.KILL_ENFORCER,
-    Fault.KILL_ENFORCER_AT_REPORT,
-    Fault.API_SERVER_OUTAGE,
-    Fault.STOP_ENFORCER,
-    Fault.IO_URING,  # the enforcer is killed at its end
-)
 
 
 class PlannedResize(NamedTuple):
@@ -179,23 +113,6 @@ class PlannedPod:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFault:
-    """One fault.
-
-    Attributes:
-        after_starts: how many pods must have been started before.
-        fault: which fault.
-        seconds: how long a killed part stays down; how long another fault lasts, see its injector.
-        choice: in [0, 1): selects one of the candidates that exist then.
-    """
-
-    after_starts: int
-    fault: Fault
-    seconds: float
-    choice: float
-
-
-@dataclass(frozen=True, slots=True)
 class ChaosPlan:
     """A run: exclusive pods one after the other, shared pods beside them, faults among all."""
 
@@ -214,10 +131,6 @@ class ChaosPlan:
         """How many pods `CROWD` has: 40 in a run of 200."""
         return min(MOST_CROWDED, self.pods // CROWDED_SHARE)
 
-    def count(self, fault: Fault) -> int:
-        """How often the fault is planned."""
-        return sum(one.fault is fault for one in self.faults)
-
 
 def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPlan:
     """Decide a run. Equal input gives equal output.
@@ -233,7 +146,7 @@ def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPla
         seed,
         tuple(_exclusive_pod(source, number) for number in range(exclusive)),
         tuple(_shared_pod(source, number) for number in range(pods - exclusive)),
-        tuple(sorted(_faults(source, pods, spare_enforcer), key=lambda one: one.after_starts)),
+        tuple(sorted(_faults(source, pods, spare_enforcer), key=lambda one: one.after)),
     )
 
 
@@ -265,13 +178,13 @@ def _resized(source: random.Random, pod: PlannedPod, amounts: Sequence[str]) -> 
 
 
 def _faults(source: random.Random, pods: int, spare: bool) -> Iterator[PlannedFault]:
-    for fault, every in _EVERY.items():
-        last = pods * (1 - QUIET_SHARE) if fault in _AGAINST_THE_ENFORCER else pods * 0.95
-        count = 0 if spare and fault in _AGAINST_THE_ENFORCER else max(1, pods // every)
-        for _ in range(count):
+    for fault in FAULTS:
+        hits_the_enforcer = ENFORCER in fault.parts
+        last = pods * (1 - QUIET_SHARE) if hits_the_enforcer else pods * 0.95
+        for _ in range(0 if spare and hits_the_enforcer else max(1, pods // fault.every)):
             after = source.randint(2, max(2, int(last)))
             seconds = round(source.uniform(0.0, 1.5), 2)
-            yield PlannedFault(after, fault, seconds, source.random())
+            yield PlannedFault(fault, after, (seconds,), choice=source.random())
 
 
 def _draw(source: random.Random, weights: Mapping[_T, int]) -> _T:

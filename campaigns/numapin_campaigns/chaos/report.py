@@ -2,80 +2,65 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from numapin_campaigns.chaos.figures import down_seconds, line, spread
+from numapin_campaigns.chaos.cluster_state import Memory
 from numapin_campaigns.chaos.plan import ChaosPlan
-from numapin_campaigns.observation.assignment_versions import ContainerKey
-from numapin_campaigns.observation.cluster_state import Memory
-from numapin_campaigns.observation.samples import (
-    Anomaly,
-    AnomalyKind,
-    Downtime,
-    Overwrite,
-    Samples,
-)
-from numapin_campaigns.observation.threads import LOOK_SECONDS
-from numapin_campaigns.observation.verdict import Verdict
+from numapin_campaigns.frame.report import Report, spread
+from numapin_campaigns.parts.part import ENFORCER
+from numapin_campaigns.sampling.assignment_versions import ContainerKey
+from numapin_campaigns.sampling.samples import Anomaly, AnomalyKind, Overwrite, Samples
+from numapin_campaigns.sampling.threads import LOOK_SECONDS
 
-SHOWN: Final = 20
 ROW_SECONDS: Final = 0.1
 """Anomalies that are farther apart count as two rows: at times the sampler itself must wait."""
 
 THREAD_ROW_SECONDS: Final = 3 * LOOK_SECONDS
 """The same for threads, which are looked at less often."""
 
-KUBELET: Final = """For comparison, the static policy of kubelet 1.36: an exclusive CPU stays shared
-for 2.2 / 6.2 / 9.6 s; two containers share one exclusive CPU for 1.7 s after a forced deletion
-(3 of 3); overwritten sets are neither reverted in 45 s nor reported."""
+KUBELET: Final = (
+    "kubelet 1.36, for comparison: an exclusive CPU stays shared for 2.2 / 6.2 / 9.6 s; two "
+    "containers share one exclusive CPU for 1.7 s after a forced deletion (3 of 3); overwritten "
+    "sets are neither reverted in 45 s nor reported"
+)
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class PodsReport(Report[Anomaly]):
     """All that is known of a run.
 
     Attributes:
         plan: what was planned.
         samples: what the sampler recorded.
-        verdict: its anomalies, divided.
         overwrites: the cpusets that the run overwrote.
-        downtimes: which part was down, and when.
-        kills: how often each part was killed.
         ends: how many pods ended in which way.
         memory: of operator and enforcer, each second.
         drift_count: the external changes that the NodeAssignment counted during the run.
         files: of the enforcer before and after: open files and inotify watches.
         fenced: how many cpusets the standby wrote while the enforcer was dead.
-        problems: goals that were not reached and errors that were logged.
-        warnings: the warnings of numapin, and how often each was logged.
-        seconds: from the first pod to the end state.
         injected: how often the disk failed, what tenants created, wrote and ran.
         realtime: whether the enforcer had real-time priority.
         resizes: what the API server answered to resizes.
-        noticed_seconds: for each time that the enforcer was stopped, after which time the standby
-            noticed; None if it did not.
     """
 
     plan: ChaosPlan
     samples: Samples
-    verdict: Verdict
     overwrites: Sequence[Overwrite]
-    downtimes: Sequence[Downtime]
-    kills: Mapping[str, int]
     ends: Mapping[str, int]
     memory: Mapping[str, Sequence[Memory]]
     drift_count: int
     files: tuple[tuple[int, int], tuple[int, int]]
-    problems: Sequence[str]
     fenced: int = 0
-    warnings: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
     injected: Mapping[str, int] = field(default_factory=dict)
     realtime: bool = True
-    noticed_seconds: Sequence[float | None] = ()
     resizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing was found, and each overwritten cpuset was reverted."""
+        return super().good and not self.unreverted
 
     @property
     def pods_run(self) -> int:
@@ -119,12 +104,10 @@ class Report:
             one.seconds for one in self.overwrites if one.outcome == "Reverted" and one.enforcer_up
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The figures; violations whole, up to a limit."""
+    def figures(self) -> dict[str, Any]:
+        """Of pods, samples, overwrites and processes."""
         return {
-            "seed": self.plan.seed,
             "pods": self.plan.pods,
-            "seconds": round(self.seconds, 1),
             "podsRun": self.pods_run,
             "podsEnded": self.pods_ended,
             "containersRun": sum(bool(one.container) for one in self.samples.seen),
@@ -132,23 +115,32 @@ class Report:
             "ends": dict(self.ends),
             "resizes": dict(self.resizes),
             "exclusiveAgain": self.exclusive_again,
-            "kills": dict(self.kills),
             **self.samples.to_json(),
-            "violations": grouped(self.verdict.violations),
-            "excused": self._excused(),
             "realTimePriority": self.realtime,
             **self._reverts(),
             "newCgroupsOnExclusiveCPUs": self._unfenced(),
             "fencedByTheStandby": self.fenced,
             "injected": dict(self.injected),
-            "stopNoticedSeconds": [one and round(one, 1) for one in self.noticed_seconds],
             "enforcerMiB": _memory(self.memory["enforcer"]),
             "operatorMiB": _memory(self.memory["operator"]),
             "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
-            "downSeconds": down_seconds(self.downtimes),
-            "downtimes": [asdict(one) for one in self.downtimes],
-            "warnings": dict(self.warnings),
-            "problems": list(self.problems),
+            "staticPolicyOfTheKubelet": KUBELET,
+        }
+
+    def shown(self, found: Sequence[Anomaly]) -> list[dict[str, Any]]:
+        """Anomalies of one kind, container and cgroup as one entry."""
+        return grouped(found)
+
+    def kind(self, one: Anomaly) -> str:
+        """Its kind."""
+        return one.kind
+
+    def excused(self, found: Sequence[Anomaly]) -> dict[str, Any]:
+        """How many, in how many cgroups, and the longest row of them."""
+        return {
+            "anomalies": len(found),
+            "cgroups": len({anomaly.path for anomaly in found}),
+            "longestSeconds": _longest(found),
         }
 
     def _reverts(self) -> dict[str, Any]:
@@ -166,7 +158,7 @@ class Report:
 
         Those that a single sample saw so are counted with the time until the next one.
         """
-        down = [one for one in self.downtimes if one.part == "enforcer"]
+        down = [one for one in self.downtimes if one.part == ENFORCER]
         times: dict[str, list[float]] = {"enforcer runs": [], "enforcer away": []}
         for one in self.samples.unfenced:
             away = any(
@@ -175,19 +167,6 @@ class Report:
             milliseconds = (one.fenced_at - one.seen_at) * 1000
             times["enforcer away" if away else "enforcer runs"].append(milliseconds)
         return {when: spread(sorted(found)) for when, found in times.items()}
-
-    def _excused(self) -> dict[str, Any]:
-        by_kind: dict[str, list[Anomaly]] = {}
-        for excuse, anomaly in self.verdict.excused:
-            by_kind.setdefault(f"{excuse}: {anomaly.kind}", []).append(anomaly)
-        return {
-            kind: {
-                "anomalies": len(anomalies),
-                "cgroups": len({anomaly.path for anomaly in anomalies}),
-                "longestSeconds": _longest(anomalies),
-            }
-            for kind, anomalies in sorted(by_kind.items())
-        }
 
 
 def grouped(anomalies: Sequence[Anomaly]) -> list[dict[str, Any]]:
@@ -207,46 +186,8 @@ def grouped(anomalies: Sequence[Anomaly]) -> list[dict[str, Any]]:
             "last": round(found[-1].at, 4),
             "anomalies": len(found),
         }
-        for found in list(groups.values())[:SHOWN]
+        for found in groups.values()
     ]
-
-
-def summary(report: Report) -> str:
-    """The report as text."""
-    figures = report.to_json()
-    shown = [
-        f"seed {figures['seed']}: {figures['podsRun']} pods ran, {figures['podsEnded']} ended "
-        f"in {figures['seconds']} s; reported exclusive: {figures['exclusiveReported']} containers",
-        f"ends: {line(figures['ends'])}",
-        f"killed: {line(figures['kills'])}",
-        f"resizes: {line(figures['resizes'])}; exclusive again: {figures['exclusiveAgain']}",
-        f"samples: {figures['samples']}, with an exclusive container "
-        f"{figures['samplesWithExclusive']}; gap p99 "
-        f"{figures['gapP99Seconds'] * 1000:.1f} ms, longest "
-        f"{figures['longestGapSeconds'] * 1000:.0f} ms",
-        f"violations: {len(report.verdict.violations)}",
-        *(f"  {line(one)}" for one in figures["violations"]),
-        *(["the kernel refused the enforcer real-time priority"] * (not report.realtime)),
-        *(f"excused: {kind}: {line(one)}" for kind, one in figures["excused"].items()),
-        f"overwritten: {line(figures['overwrites'])}",
-        f"external changes counted: {figures['driftCount']}",
-        *(
-            f"new cgroups on exclusive CPUs, {when} (ms): {line(one)}"
-            for when, one in figures["newCgroupsOnExclusiveCPUs"].items()
-        ),
-        f"written by the standby: {figures['fencedByTheStandby']}",
-        f"injected: {line(figures['injected'])}",
-        f"stopped enforcer noticed after (s): {figures['stopNoticedSeconds']}",
-        f"reverted after (ms): {line(figures['revertMilliseconds'])}",
-        f"enforcer MiB: {line(figures['enforcerMiB'])}",
-        f"operator MiB: {line(figures['operatorMiB'])}",
-        f"enforcer files and watches: {line(figures['enforcerFilesAndWatches'])}",
-        f"down (s): {line(figures['downSeconds'])}",
-        *(f"warned {count} times: {text}" for text, count in report.warnings.items()),
-        *(f"PROBLEM: {problem}" for problem in report.problems),
-        KUBELET,
-    ]
-    return "\n".join(shown)
 
 
 def _longest(anomalies: Sequence[Anomaly]) -> float:

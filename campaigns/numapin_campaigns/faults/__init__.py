@@ -1,1 +1,1 @@
-"""Faults that a chaos run injects: processes killed, cpusets overwritten."""
+"""Every fault that campaigns inject. A new one is a file here, and a line in `registry`."""

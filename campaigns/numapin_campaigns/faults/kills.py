@@ -1,159 +1,132 @@
 """Kill or stop parts of the lab, and start them again."""
 
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import combinations
 from typing import Final
 
-from numapin_campaigns.chaos.plan import Fault, PlannedFault
-from numapin_campaigns.faults.downtimes import Downtimes
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_campaigns.observation.cluster_state import ASSIGNMENTS, until_answered
-from numapin_campaigns.parts.installation import LogLines, Parts, enforcer_passed
+from numapin_campaigns.faults.target import Inject, Target
+from numapin_campaigns.frame.observe import ASSIGNMENTS, until_answered
+from numapin_campaigns.frame.plan import Fault, Needs, PlannedFault
+from numapin_campaigns.parts.part import (
+    AGENTS,
+    API_SERVER,
+    CONTAINERD,
+    ENFORCER,
+    KUBELET,
+    OPERATOR,
+    STANDBY,
+)
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_enforcer.node.heartbeat import HUNG_SECONDS
-from numapin_enforcer.standby.fencing import RESYNC_SECONDS, STANDING_BY
+from numapin_enforcer.standby.fencing import RESYNC_SECONDS
 from numapin_lab.errors import LabError
-from numapin_lab.processes.daemons import Watched, kill, stop, wait_until
-from numapin_lab.running_lab import RunningLab
 
-READY_SECONDS: Final = 300.0
 WITHOUT_API_SECONDS: Final = 30.0
 """How long the API server stays away for the kubelet to start the enforcer again without it."""
-STOP_SECONDS: Final = 1.0
 REPORT_SECONDS: Final = 5.0
 REPORT_POLL_SECONDS: Final = 0.01
 NOTICED_SECONDS: Final = HUNG_SECONDS + 2 * RESYNC_SECONDS
 """A standby with a CPU to run on has noticed by then that the enforcer hangs."""
 
+KILL_ENFORCER: Final = Fault("KillEnforcer", (ENFORCER,), 28)
+KILL_ENFORCER_AT_REPORT: Final = Fault(
+    "KillEnforcerAtReport", (ENFORCER,), 28, frozenset({Needs.THREAD})
+)
+"""As soon as it has reported a new exclusive container."""
+API_SERVER_OUTAGE: Final = Fault(
+    "ApiServerOutage", (API_SERVER, ENFORCER), 120, frozenset({Needs.THREAD})
+)
+"""The API server is down, and the enforcer is killed and started again meanwhile."""
 
-class Killer:
-    """Kills a part, waits, starts it again, and records its downtime."""
+KILLS: Final = (
+    KILL_ENFORCER,
+    KILL_ENFORCER_AT_REPORT,
+    Fault("KillStandby", (STANDBY,), 50),
+    Fault("KillOperator", (OPERATOR,), 40),
+    Fault("RestartApiServer", (API_SERVER,), 90),
+    Fault("KillContainerd", (CONTAINERD,), 60, frozenset({Needs.RUNTIME})),
+    Fault("KillKubelet", (KUBELET,), 65),
+    API_SERVER_OUTAGE,
+    *(
+        Fault("Kill" + "And".join(map(str.capitalize, two)), two, needs=frozenset({Needs.TOGETHER}))
+        for two in combinations(AGENTS, 2)
+    ),
+    Fault("KillAllThree", AGENTS, needs=frozenset({Needs.TOGETHER})),
+)
+STOPS: Final = (Fault("StopEnforcer", (ENFORCER,), 65, stops=True),)
+"""SIGSTOP, and SIGCONT after the standby has noticed."""
 
-    def __init__(self, lab: RunningLab, parts: Parts) -> None:
-        self._session, self._parts, self._lock = lab, parts, threading.Lock()
-        cluster = lab.cluster
-        self._actions: dict[Fault, Callable[[float], None]] = {
-            Fault.KILL_ENFORCER: self._enforcer,
-            Fault.KILL_ENFORCER_AT_REPORT: self._enforcer_at_report,
-            Fault.KILL_STANDBY: self._standby,
-            Fault.KILL_OPERATOR: self._operator,
-            Fault.RESTART_API_SERVER: self._api_server,
-            Fault.KILL_CONTAINERD: self._containerd,
-            Fault.KILL_KUBELET: self._kubelet,
-            Fault.API_SERVER_OUTAGE: self._api_server_outage,
-            Fault.STOP_ENFORCER: self._stop_enforcer,
-        }
-        self.downtimes = Downtimes(
-            {
-                **parts.daemons,
-                "kube-apiserver": cluster.plane.apiserver,
-                "containerd": cluster.runtime.daemon,
-                "kubelet": cluster.kubelet.daemon,
-            }
-        )
-
-    def inject(self, planned: PlannedFault) -> None:
-        """Inject a fault, one at a time; returns when the part is ready again."""
-        with self._lock:
-            self._actions[planned.fault](planned.seconds)
-
-    @contextmanager
-    def _killed(self, part: str) -> Iterator[Watched]:
-        """Kill the part; the caller makes it ready again before the end."""
-        with self.downtimes.down(part) as daemon:
-            if (pid := daemon.pid()) is not None:
-                if part == "kube-apiserver":
-                    stop(pid, STOP_SECONDS)
-                else:
-                    kill(pid)
-            yield daemon
-
-    def _enforcer_at_report(self, seconds: float) -> None:
-        """Kill the enforcer as soon as it has reported a new exclusive container."""
-        before = set(self._reported())
-        deadline = time.monotonic() + REPORT_SECONDS
-        while set(self._reported()) <= before and time.monotonic() < deadline:
-            time.sleep(REPORT_POLL_SECONDS)
-        self._enforcer(seconds)
-
-    def _reported(self) -> tuple[tuple[ContainerKey, int], ...]:
-        path = f"{ASSIGNMENTS}/{self._session.node}"
-        body = until_answered(lambda: self._session.cluster.api.get(path), None)
-        return AssignmentVersion.parse(body).reported_exclusive if body else ()
-
-    def _enforcer(self, seconds: float) -> None:
-        with self._killed("enforcer") as daemon:
-            time.sleep(seconds)
-            self._enforcer_again(daemon)
-
-    def _enforcer_again(self, daemon: Watched, seconds: float = READY_SECONDS) -> None:
-        self._again(daemon, partial(enforcer_passed, self._parts), "its first pass", seconds)
-
-    def _again(
-        self, daemon: Watched, ready: Callable[[], bool], what: str, seconds: float = READY_SECONDS
-    ) -> None:
-        """Start it if it does not run, and wait until it is ready; the kubelet starts pods."""
-        if daemon.pid() is None:
-            daemon.start()
-        wait_until(lambda: daemon.pid() is not None, f"a new {daemon.name}", seconds)
-        wait_until(ready, f"the {daemon.name}: {what}", seconds, daemon)
-
-    def _stop_enforcer(self, seconds: float) -> None:
-        with self.downtimes.stopped("enforcer") as daemon:
-            pid = daemon.pid()
-            if pid is None:
-                raise daemon.failure("the enforcer does not run")
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                time.sleep(NOTICED_SECONDS + seconds)
-            finally:
-                os.kill(pid, signal.SIGCONT)
-            passed = partial(enforcer_passed, self._parts)
-            wait_until(passed, "the stopped enforcer", READY_SECONDS, daemon)
-
-    def _standby(self, seconds: float) -> None:
-        log = self._parts.log("standby")
-        with self._killed("standby") as daemon:
-            time.sleep(seconds)
-            self._again(daemon, partial(_logged, log, STANDING_BY), "it stands by")
-
-    def _operator(self, seconds: float) -> None:
-        with self._killed("operator") as daemon:
-            since = time.time()
-            time.sleep(seconds)
-            self._again(daemon, partial(self._parts.operator_decides, since), "it decides")
-
-    def _api_server(self, seconds: float) -> None:
-        with self._killed("kube-apiserver") as daemon:
-            time.sleep(seconds)
-            self._again(daemon, self._session.cluster.api.ready, "it is ready")
-
-    def _containerd(self, seconds: float) -> None:
-        with self._killed("containerd"):
-            time.sleep(seconds)
-            self._session.cluster.runtime.start()
-
-    def _kubelet(self, seconds: float) -> None:
-        with self._killed("kubelet") as daemon:
-            time.sleep(seconds)
-            self._again(daemon, self._parts.kubelet_answers, "it answers")
-
-    def _api_server_outage(self, seconds: float) -> None:
-        with self._killed("kube-apiserver") as server, self._killed("enforcer") as enforcer:
-            time.sleep(seconds)
-            if self._parts.need_api_server:
-                with suppress(LabError):
-                    self._enforcer_again(enforcer, WITHOUT_API_SECONDS)
-            else:
-                self._enforcer_again(enforcer)
-            time.sleep(seconds)
-            self._again(server, self._session.cluster.api.ready, "it is ready")
-            self._enforcer_again(enforcer)
+FAULTS: Final = (*KILLS, *STOPS)
 
 
-def _logged(log: LogLines, text: str) -> bool:
-    return any(text in line.text for line in log.lines())
+@contextmanager
+def injector(target: Target) -> Iterator[Inject]:
+    """Hits one part at a time."""
+    yield partial(inject, target)
+
+
+def inject(target: Target, planned: PlannedFault) -> None:
+    """Inject a fault; returns when each of its parts is ready again."""
+    with target.hitting:
+        if planned.fault is API_SERVER_OUTAGE:
+            _outage(target, planned.lasts_seconds)
+        elif planned.fault.stops:
+            _stop(target, planned)
+        else:
+            if planned.fault is KILL_ENFORCER_AT_REPORT:
+                _wait_for_a_report(target)
+            for name in planned.fault.parts:
+                target.parts.kill(name)
+            time.sleep(planned.lasts_seconds)
+            for name in planned.fault.parts:
+                target.parts.start(name)
+                target.parts.wait_ready(name)
+
+
+def _stop(target: Target, planned: PlannedFault) -> None:
+    (name,), parts = planned.fault.parts, target.parts
+    daemon = parts[name].daemon
+    pid = daemon.pid()
+    parts.stop(name)
+    try:
+        time.sleep(NOTICED_SECONDS + planned.lasts_seconds)
+        if daemon.pid() != pid:
+            raise daemon.failure(f"the {name} ended while it was stopped")
+    finally:
+        parts.start(name)
+    parts.wait_ready(name)
+
+
+def _outage(target: Target, seconds: float) -> None:
+    parts = target.parts
+    parts.kill(API_SERVER)
+    parts.kill(ENFORCER)
+    time.sleep(seconds)
+    parts.start(ENFORCER)
+    if target.installation.need_api_server:
+        with suppress(LabError):
+            parts[ENFORCER].wait_ready(WITHOUT_API_SECONDS)
+    else:
+        parts[ENFORCER].wait_ready()
+    time.sleep(seconds)
+    for name in (API_SERVER, ENFORCER):
+        parts.start(name)
+        parts.wait_ready(name)
+
+
+def _wait_for_a_report(target: Target) -> None:
+    """Return as soon as the enforcer has reported a new exclusive container."""
+    before = set(_reported(target))
+    deadline = time.monotonic() + REPORT_SECONDS
+    while set(_reported(target)) <= before and time.monotonic() < deadline:
+        time.sleep(REPORT_POLL_SECONDS)
+
+
+def _reported(target: Target) -> tuple[tuple[ContainerKey, int], ...]:
+    lab = target.lab
+    path = f"{ASSIGNMENTS}/{lab.node}"
+    body = until_answered(lambda: lab.cluster.api.get(path), None)
+    return AssignmentVersion.parse(body).reported_exclusive if body else ()

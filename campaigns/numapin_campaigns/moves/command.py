@@ -1,20 +1,18 @@
-"""`python -m numapin_lab chaos --moves`: a run on a lab of its own, and its report."""
+"""`python -m numapin_campaigns chaos --moves`: a run in a virtual machine of its own."""
 
 import argparse
-import json
-import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from numapin_campaigns.frame.command import Campaign
 from numapin_campaigns.moves.plan import LEAST_ROUNDS, MovesPlan, make_moves_plan
-from numapin_campaigns.moves.report import summary
-from numapin_campaigns.moves.run import run as carry_out
+from numapin_campaigns.moves.run import run
 from numapin_lab.cluster import VmCluster
-from numapin_lab.components.build import Say, say
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.vm.running_lab import RunningVmLab
 
-FILE: Final = "chaos.json"
 ROUNDS: Final = 20
 
 
@@ -35,45 +33,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def planned(options: argparse.Namespace) -> MovesPlan:
-    """The plan that the options ask for.
-
-    Raises:
-        LabError: too few rounds, or options of the run with pods.
-    """
+def _plan(seed: int, options: argparse.Namespace) -> MovesPlan:
     if options.spare_enforcer:
         raise LabError("--moves does not go with --spare-enforcer")
     if options.rounds < LEAST_ROUNDS:
         raise LabError(f"--rounds must be at least {LEAST_ROUNDS}, for each kind of fault")
-    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     return make_moves_plan(seed, options.rounds)
 
 
-def run(folder: LabFolder, plan: MovesPlan, keep: bool, progress: Say = say) -> bool:
-    """Bring the lab up, run, print and write the report, and take the lab down, also on Ctrl-C.
-
-    Returns:
-        True if there was no violation and no problem.
+@contextmanager
+def _lab(folder: LabFolder, keep: bool) -> Iterator[RunningVmLab]:
+    """It is taken down at the end, also on Ctrl-C.
 
     Raises:
-        LabError: the folder has another lab, or this one was not ready for the first round.
+        LabError: the folder has another lab.
     """
     known = folder.state()
     if known and not known.vm:
         raise LabError(f"the node of {folder.path} is this machine; take the lab down")
-    rounds = len(plan.rounds)
-    progress(
-        f"chaos: {rounds} rounds; to repeat this run: --moves --seed {plan.seed} --rounds {rounds}"
-    )
     try:
         cluster = folder.up()
         assert isinstance(cluster, VmCluster)
         lab = RunningVmLab(cluster)
         lab.clear()
-        report = carry_out(lab, plan, folder.path, progress)
-        (folder.path / FILE).write_text(json.dumps(report.to_json(), indent=1) + "\n")
-        print(summary(report))
+        yield lab
     finally:
         if not keep:
             folder.down()
-    return report.good
+
+
+MOVES: Final = Campaign(
+    _plan, lambda plan: f"--moves --seed {plan.seed} --rounds {len(plan.rounds)}", _lab, run
+)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from numapin_campaigns.frame.downtime import Downtime, noticed_after
 from numapin_campaigns.moves.judgement import Announcement, Witness
 from numapin_campaigns.moves.node import RESIZED, WHOLE
-from numapin_campaigns.moves.plan import ENFORCER, OPERATOR, STANDBY, Resize
+from numapin_campaigns.moves.plan import Resize
 from numapin_campaigns.moves.report import MadeRound
 from numapin_campaigns.moves.rounds import GuestClock
 from numapin_campaigns.moves.victims import Victims
 from numapin_campaigns.moves.watching import Notice
-from numapin_campaigns.observation.logs import Line, complaints, hangs_noticed, parse, warnings
-from numapin_campaigns.observation.samples import Downtime
-from numapin_campaigns.observation.verdict import noticed_after
+from numapin_campaigns.parts.logs import Line, complaints, hangs_noticed, parse, warnings
+from numapin_campaigns.parts.part import AGENTS, STANDBY
 from numapin_campaigns.workload.following import Follower
 from numapin_campaigns.workload.notice import parse_followed
 from numapin_lab.vm.node import GuestDaemon
@@ -41,7 +41,7 @@ class Evidence:
             follower.stop()
         return cls(
             {name: follower.log() for name, follower in followers.items()},
-            {name: _log(lab, victims, name) for name in (OPERATOR, ENFORCER, STANDBY)},
+            {name: _log(lab, victims, name) for name in AGENTS},
         )
 
     def write(self, folder: Path) -> None:
@@ -99,7 +99,7 @@ def without_cpus(pod: str, rounds: Sequence[MadeRound]) -> list[tuple[float, flo
 
 def _log(lab: RunningVmLab, victims: Victims, name: str) -> str:
     """The whole log of a part; the guest's serial line is slow, so it is packed."""
-    daemon = victims.parts.daemon(name)
+    daemon = victims.parts[name].daemon
     if not isinstance(daemon, GuestDaemon):
         return (lab.agent(name).folder / "log").read_text(errors="replace")
     packed = lab.machine(f"gzip -c {daemon.log} | base64", LOG_SECONDS)

@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.frame import judge as frame
+from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.workload.notice import Departure, Followed
 
 CLOCK_SECONDS: Final = 0.5
@@ -108,18 +110,9 @@ class Witness:
         return not any(begin <= at <= end for begin, end in self.without)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The findings, divided; `departures` are those of exclusive CPUs."""
-
-    violations: tuple[Finding, ...]
-    excused: tuple[tuple[Excuse, Finding], ...]
-    departures: tuple[Departure, ...]
-
-
 def judge(
     witnesses: Sequence[Witness], announced: Sequence[Announcement], notice_seconds: float
-) -> Verdict:
+) -> Verdict[Finding]:
     """Divide what was seen into violations and what is documented.
 
     Args:
@@ -127,22 +120,31 @@ def judge(
         announced: what the API server had, and since when.
         notice_seconds: how long it has it at least before CPUs leave.
     """
-    violations: list[Finding] = []
-    excused: list[tuple[Excuse, Finding]] = []
-    for witness in witnesses:
-        others = [one for one in witnesses if one is not witness]
-        late = [one for one in late_writes(witness.followed) if not _is_of(one, others)]
-        for finding in _findings(witness):
-            write = next((one for one in late if one.explains(finding)), None)
-            if write is not None:
-                lasted = replace(finding, seconds=write.end - write.begin)
-                excused.append((Excuse.LATE_WRITE, lasted))
-            elif _was_told(finding, witness, announced, notice_seconds):
-                excused.append((Excuse.KUBELET_LATE, finding))
-            else:
-                violations.append(finding)
-    departures = tuple(one for witness in witnesses for one in _departures(witness))
-    return Verdict(tuple(violations), tuple(excused), departures)
+    of_pod = {one.pod: one for one in witnesses}
+
+    def excuse_of(finding: Finding) -> Excuse | None:
+        if finding.seconds is not None:
+            return Excuse.LATE_WRITE
+        witness = of_pod[finding.pod]
+        told = _was_told(finding, witness, announced, notice_seconds)
+        return Excuse.KUBELET_LATE if told else None
+
+    found = (one for witness in witnesses for one in _with_late_writes(witness, witnesses))
+    return frame.judge(found, excuse_of)
+
+
+def departures(witnesses: Sequence[Witness]) -> list[Departure]:
+    """The departures of exclusive CPUs."""
+    return [one for witness in witnesses for one in _departures(witness)]
+
+
+def _with_late_writes(witness: Witness, witnesses: Sequence[Witness]) -> Iterator[Finding]:
+    """What a workload saw; what a late write explains has the time that this lasted."""
+    others = [one for one in witnesses if one is not witness]
+    late = [one for one in late_writes(witness.followed) if not _is_of(one, others)]
+    for finding in _findings(witness):
+        write = next((one for one in late if one.explains(finding)), None)
+        yield replace(finding, seconds=write.end - write.begin) if write else finding
 
 
 def late_writes(followed: Followed) -> list[LateWrite]:

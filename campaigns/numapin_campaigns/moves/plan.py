@@ -1,13 +1,14 @@
 """What a chaos run with moves does, decided by a seed: changes, and the faults during each."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Final
 
-OPERATOR, ENFORCER, STANDBY = "operator", "enforcer", "standby"
-API_SERVER, KUBELET = "kube-apiserver", "kubelet"
+from numapin_campaigns.faults.registry import ALL
+from numapin_campaigns.frame.plan import Fault, Needs, PlannedFault, possible
+from numapin_campaigns.parts.part import AGENTS, API_SERVER, KUBELET
 
 ONE: Final = "1"
 EXCLUSIVE_AMOUNTS: Final = ("2",)
@@ -24,34 +25,14 @@ MOST_DELAY_SECONDS: Final = 1.5
 MOST_DOWN_SECONDS: Final = 6.0
 
 
-class Fault(StrEnum):
-    """What is done to the parts."""
-
-    KILL_OPERATOR = "KillOperator"
-    KILL_ENFORCER = "KillEnforcer"
-    KILL_STANDBY = "KillStandby"
-    KILL_OPERATOR_AND_ENFORCER = "KillOperatorAndEnforcer"
-    KILL_OPERATOR_AND_STANDBY = "KillOperatorAndStandby"
-    KILL_ENFORCER_AND_STANDBY = "KillEnforcerAndStandby"
-    KILL_ALL_THREE = "KillAllThree"
-    STOP_ENFORCER = "StopEnforcer"
-    """SIGSTOP, and SIGCONT after the standby has had the time to notice."""
-    RESTART_API_SERVER = "RestartApiServer"
-    KILL_KUBELET = "KillKubelet"
+def _in_order(fault: Fault) -> tuple[bool, bool, int, list[int]]:
+    """Kills of numapin's parts first, of one and then of several."""
+    places = [PARTS.index(part) for part in fault.parts]
+    return not set(fault.parts) <= set(AGENTS), fault.stops, len(places), places
 
 
-VICTIMS: Final[Mapping[Fault, tuple[str, ...]]] = {
-    Fault.KILL_OPERATOR: (OPERATOR,),
-    Fault.KILL_ENFORCER: (ENFORCER,),
-    Fault.KILL_STANDBY: (STANDBY,),
-    Fault.KILL_OPERATOR_AND_ENFORCER: (OPERATOR, ENFORCER),
-    Fault.KILL_OPERATOR_AND_STANDBY: (OPERATOR, STANDBY),
-    Fault.KILL_ENFORCER_AND_STANDBY: (ENFORCER, STANDBY),
-    Fault.KILL_ALL_THREE: (OPERATOR, ENFORCER, STANDBY),
-    Fault.STOP_ENFORCER: (ENFORCER,),
-    Fault.RESTART_API_SERVER: (API_SERVER,),
-    Fault.KILL_KUBELET: (KUBELET,),
-}
+PARTS: Final = (*AGENTS, API_SERVER, KUBELET)
+FAULTS: Final = tuple(sorted(possible(ALL, (Needs.TOGETHER,)), key=_in_order))
 
 
 class Stage(IntEnum):
@@ -67,24 +48,6 @@ class Stage(IntEnum):
     """The spec is without them, and the report not yet."""
     DECIDED = 4
     """The spec is as it stays."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFault:
-    """One fault.
-
-    Attributes:
-        fault: which fault.
-        stage: it waits for this stage of the change, or a later one.
-        delay_seconds: and for so long from then on.
-        down_seconds: how long each of its victims is down; how much longer than necessary one that
-            is only stopped.
-    """
-
-    fault: Fault
-    stage: Stage
-    delay_seconds: float
-    down_seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +142,11 @@ def _amounts_and_moves(source: random.Random, rounds: int) -> list[str]:
 
 def _faults(source: random.Random, rounds: int) -> Iterator[PlannedFault]:
     many, each = FAULTS_OF_ROUNDS
-    kinds = list(Fault)
-    kinds += source.choices(list(Fault), k=rounds * many // each - len(kinds))
+    kinds = list(FAULTS)
+    kinds += source.choices(FAULTS, k=rounds * many // each - len(kinds))
     source.shuffle(kinds)
     for kind in kinds:
-        yield PlannedFault(
-            kind,
-            source.choice(list(Stage)),
-            round(source.uniform(0.0, MOST_DELAY_SECONDS), 2),
-            tuple(round(source.uniform(0.0, MOST_DOWN_SECONDS), 2) for _ in VICTIMS[kind]),
-        )
+        stage = source.choice(list(Stage))
+        delay = round(source.uniform(0.0, MOST_DELAY_SECONDS), 2)
+        times = (round(source.uniform(0.0, MOST_DOWN_SECONDS), 2) for _ in kind.parts)
+        yield PlannedFault(kind, stage, tuple(times), delay)

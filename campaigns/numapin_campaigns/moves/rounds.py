@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from numapin_campaigns.frame.observe import until_answered
 from numapin_campaigns.moves.node import Node
 from numapin_campaigns.moves.plan import MovesPlan, Round
 from numapin_campaigns.moves.report import MadeRound
 from numapin_campaigns.moves.schedule import Do, Schedule
 from numapin_campaigns.moves.victims import Victims
 from numapin_campaigns.moves.watching import Watch
-from numapin_campaigns.observation.cluster_state import until_answered
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
 from numapin_lab.vm.running_lab import RunningVmLab
@@ -92,7 +92,7 @@ class Rounds:
                 self.victims.act(action)
                 if action.do is not Do.START:
                     schedule.note_hit(action.part, time.monotonic())
-            self.victims.look()
+            self.victims.parts.look()
             if time.monotonic() > deadline:
                 raise LabError(f"a fault waits in vain: the change is at {stage.name}")
             time.sleep(TICK_SECONDS)

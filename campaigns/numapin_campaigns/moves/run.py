@@ -4,15 +4,15 @@ import time
 from pathlib import Path
 from typing import Final
 
+from numapin_campaigns.frame.downtime import unnoticed
 from numapin_campaigns.moves.evidence import Evidence, announcements
-from numapin_campaigns.moves.judgement import judge
+from numapin_campaigns.moves.judgement import departures, judge
 from numapin_campaigns.moves.node import Node
 from numapin_campaigns.moves.plan import MovesPlan
 from numapin_campaigns.moves.report import MovesReport
 from numapin_campaigns.moves.rounds import GuestClock, Rounds
 from numapin_campaigns.moves.victims import Victims
 from numapin_campaigns.moves.watching import Watch
-from numapin_campaigns.observation.verdict import unnoticed
 from numapin_campaigns.workload.notice import start_annotating
 from numapin_lab.components.build import Say
 from numapin_lab.vm.running_lab import RunningVmLab
@@ -53,18 +53,20 @@ def run(lab: RunningVmLab, plan: MovesPlan, output: Path, progress: Say) -> Move
 def _report(
     plan: MovesPlan, rounds: Rounds, watch: Watch, evidence: Evidence, seconds: float
 ) -> MovesReport:
-    victims, witnesses = rounds.victims, evidence.witnesses(rounds.made)
-    noticed = evidence.noticed_seconds(victims.downtimes)
+    parts, witnesses = rounds.victims.parts, evidence.witnesses(rounds.made)
+    noticed = evidence.noticed_seconds(parts.downtimes)
     announced = announcements(watch.notices, rounds.clock)
     status = watch.assignment.status if watch.assignment else None
-    logged = evidence.complaints(victims.downtimes)
+    logged = evidence.complaints(parts.downtimes)
     return MovesReport(
+        seed=plan.seed,
         plan=plan,
         rounds=rounds.made,
         witnesses=witnesses,
         verdict=judge(witnesses, announced, TOLD_SECONDS),
-        downtimes=victims.downtimes,
-        kills=victims.kills,
+        departures=departures(witnesses),
+        downtimes=parts.downtimes,
+        kills=parts.kills,
         drift_causes=status.drift_causes if status else {},
         noticed_seconds=noticed,
         problems=[*rounds.problems, *unnoticed(noticed), *logged],

@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from numapin_campaigns.faults.kills import NOTICED_SECONDS
-from numapin_campaigns.moves.plan import ENFORCER, STANDBY, VICTIMS, Fault, PlannedFault, Stage
+from numapin_campaigns.frame.plan import Fault, PlannedFault
+from numapin_campaigns.moves.plan import Stage
+from numapin_campaigns.parts.part import ENFORCER, STANDBY
 
 STOPPED_SECONDS: Final = NOTICED_SECONDS + 4.0
 """A standby in an emulated machine has noticed by then that the enforcer hangs."""
@@ -76,34 +78,29 @@ class Schedule:
         self._back[part] = now + self._away[part]
 
     def _is_due(self, fault: PlannedFault, now: float) -> bool:
-        reached = self._reached.get(fault.stage)
+        reached = self._reached.get(Stage(fault.after))
         return reached is not None and reached + fault.delay_seconds <= now
 
     def _can_be(self, fault: PlannedFault, can_notice: Callable[[], bool]) -> bool:
-        if any(part in self._away for part in VICTIMS[fault.fault]):
+        if any(part in self._away for part in fault.fault.parts):
             return False
-        if fault.fault is not Fault.STOP_ENFORCER:
-            return not (STANDBY in VICTIMS[fault.fault] and self._is_stopped)
+        if not fault.fault.stops:
+            return not (STANDBY in fault.fault.parts and self._is_stopped)
         return STANDBY not in self._away and can_notice()
 
     @property
     def _is_stopped(self) -> bool:
         """Whether the enforcer is stopped now, and not killed."""
-        stops = [one for one, _ in self.made if ENFORCER in VICTIMS[one]]
-        return ENFORCER in self._away and stops[-1] is Fault.STOP_ENFORCER
+        stops = [one for one, _ in self.made if ENFORCER in one.parts]
+        return ENFORCER in self._away and stops[-1].stops
 
     def _injected(self, fault: PlannedFault) -> list[Action]:
-        stops = fault.fault is Fault.STOP_ENFORCER
-        least = STOPPED_SECONDS if stops else 0.0
-        victims = VICTIMS[fault.fault]
-        for part, seconds in zip(victims, fault.down_seconds, strict=True):
+        what = fault.fault
+        least = STOPPED_SECONDS if what.stops else 0.0
+        for part, seconds in zip(what.parts, fault.seconds, strict=True):
             self._away[part] = least + seconds
-        return [Action(Do.STOP if stops else Do.KILL, part) for part in victims]
+        return [Action(Do.STOP if what.stops else Do.KILL, part) for part in what.parts]
 
     def _returned(self, part: str) -> Action:
         del self._back[part], self._away[part]
         return Action(Do.START, part)
-
-
-PARTS: Final = tuple(dict.fromkeys(part for victims in VICTIMS.values() for part in victims))
-"""Every part that a fault can hit."""

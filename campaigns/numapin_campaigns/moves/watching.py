@@ -1,19 +1,16 @@
 """What the API server says while a chaos run with moves goes on, read in a thread."""
 
-import threading
 import time
 from contextlib import suppress
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple
 
 from numapin_api import names
 from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_campaigns.observation.cluster_state import AWAY, PODS
+from numapin_campaigns.frame.observe import AWAY, PODS, Observer
 from numapin_campaigns.workload.notice import leaves_at, leaving_in
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.running_lab import RunningLab
-
-POLL_SECONDS: Final = 0.2
 
 
 class Notice(NamedTuple):
@@ -24,33 +21,24 @@ class Notice(NamedTuple):
     seen_at: float
 
 
-class Watch:
+class Watch(Observer):
     """The newest NodeAssignment, and each notice of a pod's annotation; `with` it, a thread polls.
 
     While the API server is away, nothing changes.
     """
 
     def __init__(self, lab: RunningLab) -> None:
+        super().__init__("watch")
         self._lab = lab
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch")
         self._texts: dict[str, str] = {}
         self.assignment: NodeAssignment | None = None
         self.notices: list[Notice] = []
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(POLL_SECONDS):
-            with suppress(AnswerError, *AWAY):
-                self._read_annotations()
-                self.assignment = self._lab.assignment()
+    def look(self) -> None:
+        """Read both."""
+        with suppress(AnswerError, *AWAY):
+            self._read_annotations()
+            self.assignment = self._lab.assignment()
 
     def _read_annotations(self) -> None:
         items = self._lab.cluster.api.get(PODS)["items"]

@@ -1,29 +1,35 @@
-"""Numapin's three parts, as a chaos run sees them: processes from source, or pods."""
+"""Numapin's parts on a node that is this machine: processes from source, or pods."""
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from numapin_campaigns.faults.state_folder import StateFolder, own_file_system
-from numapin_campaigns.observation.logs import Line, Log
+from numapin_campaigns.parts.all_parts import Parts
+from numapin_campaigns.parts.logs import Log, LogLines
+from numapin_campaigns.parts.part import (
+    API_SERVER,
+    CONTAINERD,
+    ENFORCER,
+    KUBELET,
+    OPERATOR,
+    STANDBY,
+    LoggingPart,
+    Part,
+)
+from numapin_campaigns.parts.state_folder import StateFolder, own_file_system
 from numapin_daemon.probes.health import NO_PASSES
+from numapin_enforcer.standby.fencing import STANDING_BY
 from numapin_lab.processes.daemons import Watched
 from numapin_lab.running_lab import RunningLab
 
 PROBE_SECONDS: Final = 5
+STOP_SECONDS: Final = 1.0
 
 
-class LogLines(Protocol):
-    """What one part logs."""
-
-    def lines(self) -> Iterator[Line]:
-        """Every line since this was made."""
-
-
-class Parts(Protocol):
-    """Operator, enforcer and standby of a lab."""
+class Installation(Protocol):
+    """Operator, enforcer and standby of a lab, however they run."""
 
     need_api_server: bool
     """Whether a part that was killed may need the API server to be started again."""
@@ -48,7 +54,7 @@ class Parts(Protocol):
         """A file system for the enforcer's saved assignment that can be full or read-only."""
 
 
-class SourceParts:
+class FromSource:
     """Processes from source, which somebody must start again."""
 
     need_api_server = False
@@ -85,9 +91,27 @@ class SourceParts:
         return own_file_system(self._lab)
 
 
-def enforcer_passed(parts: Parts) -> bool:
+def parts_of(lab: RunningLab, installed: Installation) -> Parts:
+    """Every part that can be hit on a node that is this machine."""
+    cluster, daemons = lab.cluster, installed.daemons
+    standby = daemons[STANDBY]
+    return Parts(
+        {
+            OPERATOR: Part(daemons[OPERATOR], installed.operator_decides),
+            ENFORCER: Part(daemons[ENFORCER], lambda _: enforcer_passed(installed)),
+            STANDBY: LoggingPart(standby, log=lambda: installed.log(STANDBY), text=STANDING_BY),
+            API_SERVER: Part(
+                cluster.plane.apiserver, lambda _: cluster.api.ready(), grace_seconds=STOP_SECONDS
+            ),
+            CONTAINERD: Part(cluster.runtime.daemon, begin=cluster.runtime.start),
+            KUBELET: Part(cluster.kubelet.daemon, lambda _: installed.kubelet_answers()),
+        }
+    )
+
+
+def enforcer_passed(installed: Installation) -> bool:
     """Whether the enforcer has made its first pass, ready or not."""
-    text = parts.page("enforcer", "readyz")
+    text = installed.page("enforcer", "readyz")
     return bool(text) and NO_PASSES.encode() not in text
 
 

@@ -1,22 +1,20 @@
-"""Numapin's pods as parts of a chaos run; the kubelet starts what was killed."""
+"""Numapin's pods as parts of a lab; the kubelet starts what was killed."""
 
-import json
-import os
 import subprocess
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final
 
 from numapin_api.names import NAMESPACE
-from numapin_campaigns.faults.state_folder import StateFolder
-from numapin_campaigns.faults.state_folder_of_pods import own_file_system_of_pods
-from numapin_campaigns.observation.cluster_state import until_answered
-from numapin_campaigns.observation.logs import Line, parse
-from numapin_campaigns.parts.installation import PROBE_SECONDS, LogLines
+from numapin_campaigns.frame.observe import Observer, until_answered
+from numapin_campaigns.parts.installation import PROBE_SECONDS
+from numapin_campaigns.parts.logs import LogLines
+from numapin_campaigns.parts.pod_logs import KeptLogs, PodLog
+from numapin_campaigns.parts.state_folder import StateFolder
+from numapin_campaigns.parts.state_folder_of_pods import own_file_system_of_pods
 from numapin_lab.errors import LabError
 from numapin_lab.installed.running import LEASE, PARTS, InstalledLab
 from numapin_lab.node.cgroups import below
@@ -75,82 +73,10 @@ class PodProcess:
         return any(word.endswith(f"/numapin-{self.name}".encode()) for word in words)
 
 
-@dataclass
-class KeptLogs:
-    """The files of all containers of one part, open: the kubelet deletes those of older ones."""
-
-    folder: Path
-    part: str
-    files: dict[tuple[str, int], IO[bytes]] = field(default_factory=dict)
-
-    def look(self) -> None:
-        """Open what is new."""
-        pattern = f"{NAMESPACE}_numapin-{self.part}-*/{self.part}/*.log"
-        for path in sorted(self.folder.glob(pattern)):
-            with suppress(FileNotFoundError):
-                file = path.open("rb")
-                key = (str(path.parent), os.fstat(file.fileno()).st_ino)
-                if key in self.files:
-                    file.close()
-                else:
-                    self.files[key] = file
-
-    def sizes(self) -> dict[tuple[str, int], int]:
-        """How long each is."""
-        return {key: os.fstat(file.fileno()).st_size for key, file in self.files.items()}
-
-    def texts(self, since: Mapping[tuple[str, int], int]) -> Iterator[str]:
-        """What was logged after each had this length, as text lines."""
-        for key, file in list(self.files.items()):
-            start = since.get(key, 0)
-            found = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - start, start)
-            yield from plain(found.decode(errors="replace").splitlines())
-
-
-def plain(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of the kubelet's log file of a container whose program writes JSON, as text lines.
-
-    Source: Kubernetes, the CRI's log format: time, stream, P (partial) or F, text.
-    """
-    text = ""
-    for line in lines:
-        _, _, tag, part = (*line.split(" ", 3), "", "", "", "")[:4]
-        text += part
-        if tag == "P":
-            continue
-        yield from _plain(text)
-        text = ""
-
-
-def _plain(text: str) -> Iterator[str]:
-    try:
-        entry = json.loads(text)
-        at, level, logger, said = (entry.pop(name) for name in ("time", "level", "logger", "text"))
-    except (ValueError, AttributeError, KeyError):
-        yield text
-        return
-    traceback = str(entry.pop("traceback", ""))
-    fields = "".join(f" {name}={value}" for name, value in entry.items())
-    yield f"{at} {str(level).upper()} {logger}: {said}{fields}"
-    yield from traceback.splitlines()
-
-
-@dataclass(frozen=True)
-class PodLog:
-    """What one part has logged since this was made."""
-
-    kept: KeptLogs
-    since: Mapping[tuple[str, int], int]
-
-    def lines(self) -> Iterator[Line]:
-        """In the order of time, over all containers."""
-        self.kept.look()
-        return iter(sorted(parse(self.kept.texts(self.since)), key=lambda line: line.at))
-
-
-class PodParts:
+class AsPods(Observer):
     """Numapin's pods. `with` it, logs are kept."""
 
+    poll_seconds = LOOK_SECONDS
     need_api_server = True
     """A restarted kubelet asks for the token of a pod again before it starts a container of it."""
 
@@ -159,24 +85,18 @@ class PodParts:
         self._daemons = {name: PodProcess(name, lab.kubepods) for name in PARTS}
         folder = lab.cluster.kubelet.pod_logs
         self._logs = {name: KeptLogs(folder, name) for name in PARTS}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="logs of pods")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        super().__init__("logs of pods")
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        super().__exit__()
         for kept in self._logs.values():
             for file in kept.files.values():
                 file.close()
 
-    def _look(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
-            for kept in self._logs.values():
-                kept.look()
+    def look(self) -> None:
+        """Open the files of new containers."""
+        for kept in self._logs.values():
+            kept.look()
 
     @property
     def daemons(self) -> Mapping[str, PodProcess]:

@@ -5,7 +5,10 @@ from typing import Final
 
 from numapin_api.nodeassignment import ContainerAssignment
 from numapin_api.status.containers import ContainerStatus
-from numapin_campaigns.steps.passing import Parts, Step
+from numapin_campaigns.parts.all_parts import Parts
+from numapin_campaigns.parts.guest import agents
+from numapin_campaigns.parts.part import OPERATOR, STANDBY, Part
+from numapin_campaigns.steps.passing import Step
 from numapin_lab.vm.node import guest_standby
 from numapin_lab.vm.running_lab import RunningVmLab
 
@@ -18,7 +21,8 @@ MOVE_STEPS: Final = (
 
 def parts_of_move(lab: RunningVmLab) -> Parts:
     """The parts of a lab whose node is a virtual machine, with a standby in it."""
-    return Parts(lab, {"standby": guest_standby(lab.cluster.vm)})
+    standby = Part(guest_standby(lab.cluster.vm))  # nothing waits until it is ready
+    return Parts({**agents(lab, lab.agent(OPERATOR)), STANDBY: standby})
 
 
 def steps_of_move(lab: RunningVmLab, name: str) -> list[Step]:

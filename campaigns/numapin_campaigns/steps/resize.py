@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from numapin_campaigns.steps.passing import Parts, Step
+from numapin_campaigns.parts.all_parts import Parts
+from numapin_campaigns.parts.part import ENFORCER, KUBELET, OPERATOR, STANDBY, Part
+from numapin_campaigns.steps.passing import Step
 from numapin_lab.running_lab import RunningLab
 
 RESIZE_STEPS: Final = ("asked", "granted", "written", "reported")
@@ -25,8 +27,15 @@ def granted(lab: RunningLab, name: str) -> str:
 
 def parts_of_resize(lab: RunningLab) -> Parts:
     """The parts of a lab whose node is this machine; the kubelet is only held."""
-    cluster = lab.cluster
-    return Parts(lab, {"standby": cluster.standby, "kubelet": cluster.kubelet.daemon})
+    operator, enforcer, cluster = lab.agent(OPERATOR), lab.agent(ENFORCER), lab.cluster
+    return Parts(
+        {
+            OPERATOR: Part(operator.daemon, lambda _: operator.ready()),
+            ENFORCER: Part(enforcer.daemon, lambda _: enforcer.ready()),
+            STANDBY: Part(cluster.standby),
+            KUBELET: Part(cluster.kubelet.daemon),
+        }
+    )
 
 
 def steps_of_resize(

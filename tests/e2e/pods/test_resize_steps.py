@@ -42,7 +42,7 @@ def test_whoever_is_killed_at_each_step_the_end_is_right(
         for cpu, cpus in (("1500m", EVERYTHING), ("1", OWN)):
             steps = steps_of_resize(lab, "owner", cpu, partial(is_listed, lab, cpus == OWN))
             begin = partial(resize, lab, "owner", cpu)
-            pass_through(parts_of_resize(lab), steps, begin, killed)
+            pass_through(lab, parts_of_resize(lab), steps, begin, killed)
             eventually(partial(lab.allowed, "owner"), cpus)
             eventually(partial(lab.allowed, "neighbour"), EVERYTHING - cpus or EVERYTHING)
     eventually(lab.reported_exclusive, [True])

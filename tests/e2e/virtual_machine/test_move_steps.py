@@ -38,9 +38,9 @@ def test_whoever_is_killed_at_each_step_of_a_move_the_end_is_right(
     rounds, parts = BackAndForth(node, "3s"), parts_of_move(node)
     with rounds.followed():
         started = node.container_id(NAME)
-        pass_through(parts, steps_of_move(node, NAME), partial(rounds.begin, 0), killed)
+        pass_through(node, parts, steps_of_move(node, NAME), partial(rounds.begin, 0), killed)
         rounds.wait(0)
-        parts.kill("standby")
+        parts["standby"].kill()
         node.eventually(partial(problems, node), [])
         assert node.container_id(NAME) == started
     found = rounds.result()

@@ -4,16 +4,24 @@ import errno
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from numapin_campaigns.chaos.plan import Fault, PlannedFault
 from numapin_campaigns.faults.crowd import NESTED, fill
-from numapin_campaigns.faults.hostile_cgroups import DEPTH, MANY, Tenant
-from numapin_campaigns.faults.state_folder import OPTIONS, Place, StateFolder
-from numapin_campaigns.observation.cgroup_tree import UNREAD
+from numapin_campaigns.faults.tenant import (
+    DEPTH,
+    EVENT_STORM,
+    FIFO_HOG,
+    HOSTILE_CGROUPS,
+    MANY,
+    Tenant,
+)
+from numapin_campaigns.frame.plan import Fault, PlannedFault
+from numapin_campaigns.parts.state_folder import OPTIONS, Place, StateFolder
+from numapin_campaigns.sampling.cgroup_tree import UNREAD
 from numapin_lab.errors import LabError
 from support.real.cgroups import RealCgroups
 
@@ -98,7 +106,7 @@ def test_a_mount_that_fails_in_a_container_that_runs_is_an_error(
 
 
 def fault(which: Fault, seconds: float = 0.0) -> PlannedFault:
-    return PlannedFault(1, which, seconds, choice=0.0)
+    return PlannedFault(which, 1, (seconds,))
 
 
 def test_a_tenant_nests_cgroups_that_are_foreign_deep_many_and_oddly_named() -> None:
@@ -106,8 +114,8 @@ def test_a_tenant_nests_cgroups_that_are_foreign_deep_many_and_oddly_named() -> 
         kubepods = kernel.mounts.cpuset / kernel.root
         for path in ("podx", CONTAINER):
             kernel.make(f"{kernel.root}/{path}")
-        tenant = Tenant(kubepods)
-        tenant.inject(fault(Fault.HOSTILE_CGROUPS))
+        tenant = Tenant(kubepods, Counter())
+        tenant.inject(fault(HOSTILE_CGROUPS))
         container = kubepods / CONTAINER
         foreign = (container / "foreign").stat()
         assert (foreign.st_uid, foreign.st_mode & 0o777) == (65534, 0)
@@ -122,15 +130,15 @@ def test_a_storm_writes_files_that_say_nothing_of_cpusets(tmp_path: Path) -> Non
     container = tmp_path / CONTAINER
     container.mkdir(parents=True)
     (container / "notify_on_release").write_text("1")
-    tenant = Tenant(tmp_path)
-    tenant.inject(fault(Fault.EVENT_STORM, seconds=-1.5))
+    tenant = Tenant(tmp_path, Counter())
+    tenant.inject(fault(EVENT_STORM, seconds=-1.5))
     assert tenant.made["IrrelevantWrites"] > 0
     assert (container / "notify_on_release").read_text() == "0"
 
 
 def test_a_tenant_without_a_container_does_nothing(tmp_path: Path) -> None:
-    tenant = Tenant(tmp_path)
-    for which in (Fault.HOSTILE_CGROUPS, Fault.EVENT_STORM):
+    tenant = Tenant(tmp_path, Counter())
+    for which in (HOSTILE_CGROUPS, EVENT_STORM):
         tenant.inject(fault(which))
     assert not tenant.made
 
@@ -157,9 +165,9 @@ def test_a_real_time_tenant_is_busy_in_its_cgroup_and_ends_by_itself() -> None:
                 os.sched_yield()
             assert (folder / "cgroup.procs").read_text() == f"{process.pid}\n"
             process.kill()
-        tenant = Tenant(folder, folder)
-        tenant.inject(fault(Fault.FIFO_HOG, seconds=-1.9))
+        tenant = Tenant(folder, Counter(), folder)
+        tenant.inject(fault(FIFO_HOG, seconds=-1.9))
         assert tenant.made == {"FifoHogs": 1}
-        nowhere = Tenant(folder, folder / "missing")
-        nowhere.inject(fault(Fault.FIFO_HOG, seconds=-1.9))
+        nowhere = Tenant(folder, Counter(), folder / "missing")
+        nowhere.inject(fault(FIFO_HOG, seconds=-1.9))
         assert nowhere.made == {"FifoRefused": 1}

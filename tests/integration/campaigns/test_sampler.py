@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_campaigns.observation.cgroup_tree import NAME, UNREAD, PodsTree
-from numapin_campaigns.observation.sampler import Reported, Sampler
-from numapin_campaigns.observation.samples import Samples
-from numapin_campaigns.observation.threads import LOOK_SECONDS
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_campaigns.sampling.cgroup_tree import NAME, UNREAD, PodsTree
+from numapin_campaigns.sampling.sampler import Reported, Sampler
+from numapin_campaigns.sampling.samples import Samples
+from numapin_campaigns.sampling.threads import LOOK_SECONDS
 from numapin_campaigns.tenants.io_threads import IoThreads
 from support.real.cgroups import RealCgroups, online_cpus
 from support.real.io_threads import why_without

@@ -5,10 +5,11 @@ from typing import cast
 
 import pytest
 
-from numapin_campaigns.chaos.execution import Driver, execute
-from numapin_campaigns.chaos.plan import KILLS, PlannedFault, make_plan
-from numapin_campaigns.faults.downtimes import Downtimes
-from numapin_campaigns.faults.injector import Injector
+from numapin_campaigns.chaos.execution import Driver, Injector, execute
+from numapin_campaigns.chaos.plan import make_plan
+from numapin_campaigns.faults.kills import KILLS
+from numapin_campaigns.frame.plan import PlannedFault
+from numapin_campaigns.parts.all_parts import Parts
 from numapin_lab.errors import LabError
 
 
@@ -42,4 +43,4 @@ class Finished:
 def test_a_fault_that_fails_when_all_pods_have_ended_fails_the_run() -> None:
     driver = Finished()
     with pytest.raises(LabError, match="did not start"):
-        execute(cast("Driver", driver), [Injector(KILLS, driver.inject)], Downtimes({}))
+        execute(cast("Driver", driver), [Injector(KILLS, driver.inject)], Parts({}))

@@ -4,20 +4,21 @@ from dataclasses import replace
 
 import pytest
 
+from numapin_campaigns.chaos.cluster_state import Memory
 from numapin_campaigns.chaos.plan import make_plan
-from numapin_campaigns.chaos.report import Report, summary
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_campaigns.observation.cluster_state import Memory
-from numapin_campaigns.observation.samples import (
+from numapin_campaigns.chaos.report import PodsReport
+from numapin_campaigns.chaos.verdict import Excuse
+from numapin_campaigns.frame.downtime import Downtime
+from numapin_campaigns.frame.judge import Verdict
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_campaigns.sampling.samples import (
     Anomaly,
     AnomalyKind,
-    Downtime,
     Overwrite,
     Samples,
     Seen,
     Unfenced,
 )
-from numapin_campaigns.observation.verdict import Excuse, Verdict
 
 OWNER: ContainerKey = ("uid-a", "main")
 
@@ -35,7 +36,7 @@ def overwrite(seconds: float | None, outcome: str = "Reverted", up: bool = True)
 
 
 @pytest.fixture
-def report() -> Report:
+def report() -> PodsReport:
     seen = (
         Seen("poda/x", "uid-a", "main", 1.0, 9.0),
         Seen("poda/s", "uid-a", "", 1.0, 9.0),
@@ -49,25 +50,31 @@ def report() -> Report:
         Unfenced("pode/y", 3.9, 4.0),
     )
     by_hand = [(Excuse.INJECTED, anomaly(at)) for at in (1.0, 1.05, 1.1, 7.0, 7.01)]
-    return Report(
-        make_plan(5, 20),
-        Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen, unfenced),
-        Verdict((anomaly(3.0), anomaly(3.25)), tuple(by_hand)),
-        [overwrite(0.004), overwrite(0.002), overwrite(1.5, up=False), overwrite(None, "Remained")],
-        [Downtime("enforcer", 1.0, 2.5), Downtime("enforcer", 4.0, 5.0)],
-        {"enforcer": 2},
-        {"Forced": 1},
-        {
+    return PodsReport(
+        seed=5,
+        plan=make_plan(5, 20),
+        samples=Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen, unfenced),
+        verdict=Verdict((anomaly(3.0), anomaly(3.25)), tuple(by_hand)),
+        overwrites=[
+            overwrite(0.004),
+            overwrite(0.002),
+            overwrite(1.5, up=False),
+            overwrite(None, "Remained"),
+        ],
+        downtimes=[Downtime("enforcer", 1.0, 2.5), Downtime("enforcer", 4.0, 5.0)],
+        kills={"enforcer": 2},
+        ends={"Forced": 1},
+        memory={
             "enforcer": [Memory(0.0, 7, 50.0), Memory(30.0, 7, 52.0), Memory(61.0, 8, 51.0)],
             "operator": [],
         },
-        4,
-        ((13, 10), (14, 10)),
-        ["not so after 150 s: it rains"],
+        drift_count=4,
+        files=((13, 10), (14, 10)),
+        problems=["not so after 150 s: it rains"],
     )
 
 
-def test_figures_are_counted_and_measured(report: Report) -> None:
+def test_figures_are_counted_and_measured(report: PodsReport) -> None:
     figures = report.to_json()
     assert (figures["podsRun"], figures["podsEnded"], figures["exclusiveReported"]) == (2, 1, 1)
     assert figures["containersRun"] == 2
@@ -95,9 +102,10 @@ def test_figures_are_counted_and_measured(report: Report) -> None:
         "eachMinute": [52.0, 51.0],
     }
     assert [one.outcome for one in report.unreverted] == ["Remained"]
+    assert not replace(report, verdict=Verdict[Anomaly](), problems=[]).good
 
 
-def test_a_container_that_is_given_cpus_again_is_counted(report: Report) -> None:
+def test_a_container_that_is_given_cpus_again_is_counted(report: PodsReport) -> None:
     without = AssignmentVersion(3.0, 3)
     first, second = report.samples.versions
     versions = (first, second, without, second, second, without, second)
@@ -106,7 +114,7 @@ def test_a_container_that_is_given_cpus_again_is_counted(report: Report) -> None
     assert replace(report, samples=samples).exclusive_again == 2
 
 
-def test_looks_at_threads_are_one_row_although_they_are_rare(report: Report) -> None:
+def test_looks_at_threads_are_one_row_although_they_are_rare(report: PodsReport) -> None:
     looks = [anomaly(at, AnomalyKind.THREAD) for at in (1.0, 1.3, 1.6, 9.0)]
     excused = tuple((Excuse.NOT_LOOKED_AT, one) for one in looks)
     assert replace(report, verdict=Verdict((), excused)).to_json()["excused"] == {
@@ -114,9 +122,10 @@ def test_looks_at_threads_are_one_row_although_they_are_rare(report: Report) -> 
     }
 
 
-def test_the_summary_names_what_is_wrong(report: Report) -> None:
-    page = summary(report)
-    assert "seed 5: 2 pods ran, 1 ended" in page
+def test_the_summary_names_what_is_wrong(report: PodsReport) -> None:
+    page = report.summary()
+    assert "seed: 5\n" in page
+    assert "podsRun: 2\npodsEnded: 1\n" in page
     assert "violations: 2\n  kind Overlap, container uid-a/main" in page
-    assert "exclusive CPUs, enforcer runs (ms): count 2, p50 2.0, p99 2.0, max 2.0" in page
+    assert "CPUs: enforcer runs (count 2, p50 2.0, p99 2.0, max 2.0), enforcer away (" in page
     assert "PROBLEM: not so after 150 s: it rains" in page

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.moves.evidence import without_cpus
 from numapin_campaigns.moves.judgement import (
     Announcement,
     Excuse,
+    Finding,
     Kind,
-    Verdict,
     Witness,
+    departures,
     judge,
 )
 from numapin_campaigns.moves.plan import Move, Resize
@@ -32,12 +34,12 @@ def witness(*rows: Row, without: Sequence[tuple[float, float]] = ()) -> Witness:
     return Witness("told", parse_followed(json.dumps(row) + "\n" for row in rows), without)
 
 
-def judged(found: Witness, *announced: tuple[float, str]) -> Verdict:
+def judged(found: Witness, *announced: tuple[float, str]) -> Verdict[Finding]:
     known = [Announcement("told", CpuSet.parse(cpus), at) for at, cpus in announced]
     return judge([found], known, NOTICE_SECONDS)
 
 
-def kinds(verdict: Verdict) -> list[tuple[Kind, float]]:
+def kinds(verdict: Verdict[Finding]) -> list[tuple[Kind, float]]:
     return [(one.kind, one.at) for one in verdict.violations]
 
 
@@ -45,9 +47,10 @@ MOVED: tuple[Row, ...] = ((1, "cpus", [4]), (10, "cpus", [0, 4]), (20, "cpus", [
 
 
 def test_a_move_that_was_announced_is_no_violation() -> None:
-    verdict = judged(witness(*MOVED[:2], (15, "file", text("0,4", "4")), *MOVED[2:]))
+    found = witness(*MOVED[:2], (15, "file", text("0,4", "4")), *MOVED[2:])
+    verdict = judged(found)
     assert (verdict.violations, verdict.excused) == ((), ())
-    (departure,) = verdict.departures
+    (departure,) = departures([found])
     assert departure.notice_seconds == 5
 
 
@@ -164,9 +167,9 @@ def test_its_own_cpu_must_not_be_shared_while_another_one_is_back() -> None:
 
 def test_without_exclusive_cpus_nothing_is_judged() -> None:
     rows: list[Row] = [(1, "cpus", [4]), (5, "cpus", [0, 4]), (5, "shared", [0, 4])]
-    verdict = judged(witness(*rows, (9, "cpus", [4]), (12, "cpus", [5]), without=[(3, 10)]))
-    assert kinds(verdict) == [(Kind.UNANNOUNCED, 12)]
-    assert len(verdict.departures) == 1
+    found = witness(*rows, (9, "cpus", [4]), (12, "cpus", [5]), without=[(3, 10)])
+    assert kinds(judged(found)) == [(Kind.UNANNOUNCED, 12)]
+    assert len(departures([found])) == 1
 
 
 def rounds(*changes: Move | Resize) -> list[MadeRound]:

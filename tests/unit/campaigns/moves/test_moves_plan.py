@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_campaigns.moves.plan import (
+    FAULTS,
     LEAST_ROUNDS,
-    VICTIMS,
-    Fault,
     Move,
     Resize,
     Stage,
@@ -34,15 +33,15 @@ def test_other_seeds_give_other_runs() -> None:
 @given(seed=SEEDS, rounds=ROUNDS)
 def test_each_kind_of_fault_is_there_and_each_victim_comes_back(seed: int, rounds: int) -> None:
     faults = [fault for one in make_moves_plan(seed, rounds).rounds for fault in one.faults]
-    assert {one.fault for one in faults} == set(Fault)
+    assert {one.fault for one in faults} == set(FAULTS)
     assert len(faults) == rounds * 3 // 2
-    assert all(len(one.down_seconds) == len(VICTIMS[one.fault]) for one in faults)
-    assert all(seconds >= 0 for one in faults for seconds in (one.delay_seconds, *one.down_seconds))
+    assert all(len(one.seconds) == len(one.fault.parts) for one in faults)
+    assert all(seconds >= 0 for one in faults for seconds in (one.delay_seconds, *one.seconds))
 
 
 def test_faults_wait_for_each_stage() -> None:
     plans = [make_moves_plan(seed, 20) for seed in range(20)]
-    stages = Counter(fault.stage for plan in plans for one in plan.rounds for fault in one.faults)
+    stages = Counter(fault.after for plan in plans for one in plan.rounds for fault in one.faults)
     assert stages.keys() == set(Stage)
 
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 
-from numapin_campaigns.moves.plan import Fault, PlannedFault, Stage, make_moves_plan
+from numapin_campaigns.frame.plan import PlannedFault
+from numapin_campaigns.moves.plan import FAULTS, Stage, make_moves_plan
 from numapin_campaigns.moves.schedule import STOPPED_SECONDS, Action, Do, Schedule
 
-KILL_OPERATOR = PlannedFault(Fault.KILL_OPERATOR, Stage.BEGUN, 1.0, (4.0,))
-KILL_BOTH = PlannedFault(Fault.KILL_OPERATOR_AND_ENFORCER, Stage.ASKED, 0.0, (2.0, 3.0))
-KILL_STANDBY = PlannedFault(Fault.KILL_STANDBY, Stage.ASKED, 0.0, (2.0,))
-STOP = PlannedFault(Fault.STOP_ENFORCER, Stage.ASKED, 0.0, (1.0,))
+BY_NAME = {one.name: one for one in FAULTS}
+KILL_OPERATOR = PlannedFault(BY_NAME["KillOperator"], Stage.BEGUN, (4.0,), 1.0)
+KILL_BOTH = PlannedFault(BY_NAME["KillOperatorAndEnforcer"], Stage.ASKED, (2.0, 3.0))
+KILL_STANDBY = PlannedFault(BY_NAME["KillStandby"], Stage.ASKED, (2.0,))
+STOP = PlannedFault(BY_NAME["StopEnforcer"], Stage.ASKED, (1.0,))
 
 
 def yes() -> bool:
@@ -38,7 +40,7 @@ def test_a_fault_waits_for_its_stage_and_its_delay_and_its_victim_comes_back() -
     assert taken(schedule, 14.9, Stage.BEGUN, yes) == []
     assert taken(schedule, 15, Stage.BEGUN, yes) == [Action(Do.START, "operator")]
     assert schedule.done
-    assert schedule.made == [(Fault.KILL_OPERATOR, Stage.BEGUN)]
+    assert schedule.made == [(KILL_OPERATOR.fault, Stage.BEGUN)]
 
 
 def test_a_part_is_away_for_the_planned_time_from_when_it_was_hit() -> None:
@@ -54,7 +56,7 @@ def test_a_stage_that_is_skipped_counts_as_reached() -> None:
     schedule = Schedule([KILL_OPERATOR])
     assert taken(schedule, 0, Stage.DECIDED, yes) == []
     assert taken(schedule, 1, Stage.DECIDED, yes) == [Action(Do.KILL, "operator")]
-    assert schedule.made == [(Fault.KILL_OPERATOR, Stage.DECIDED)]
+    assert schedule.made == [(KILL_OPERATOR.fault, Stage.DECIDED)]
 
 
 def test_a_delay_counts_from_when_the_stage_was_first_seen() -> None:

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from numapin_campaigns.steps.passing import Parts, Step, pass_through
+from numapin_campaigns.parts.all_parts import Parts
+from numapin_campaigns.parts.part import Part
+from numapin_campaigns.steps import passing
+from numapin_campaigns.steps.passing import Step, pass_through
 from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import Daemon, kill
 from numapin_lab.running_lab import RunningLab, eventually
@@ -24,9 +26,6 @@ class SleepingLab:
         self.daemons = {
             name: Daemon(name, folder / name, ("sleep", "600"), folder) for name in NAMES
         }
-
-    def agent(self, name: str) -> Any:
-        return SimpleNamespace(daemon=self.daemons[name], wait_ready=lambda: None)
 
     def wait(self, reached: Callable[[], bool], what: str) -> None:
         if not reached():
@@ -59,7 +58,7 @@ def lab(tmp_path: Path) -> Iterator[SleepingLab]:
 
 @pytest.fixture
 def parts(lab: SleepingLab) -> Parts:
-    return Parts(cast("RunningLab", lab), {"standby": lab.daemons["standby"]})
+    return Parts({name: Part(daemon) for name, daemon in lab.daemons.items()})
 
 
 def begin() -> None:
@@ -79,7 +78,7 @@ def test_at_each_step_what_would_end_it_is_held_and_in_the_end_all_run(
         return True
 
     steps = [Step(one, (one,), partial(is_held, one)) for one in ("operator", "enforcer")]
-    pass_through(parts, steps, lambda: begun.append("once"), ("operator",))
+    pass_through(cast("RunningLab", lab), parts, steps, lambda: begun.append("once"), ("operator",))
     assert begun == ["once"]
     assert lab.states() == ALL_RUN
 
@@ -93,21 +92,22 @@ def test_what_is_held_goes_on_although_a_step_is_not_reached(
         Step("never", ("operator", "standby"), lambda: False),
     ]
     with pytest.raises(LabError, match="in vain for the step `never`"):
-        pass_through(parts, steps, begin, victims)
+        pass_through(cast("RunningLab", lab), parts, steps, begin, victims)
     assert lab.states() == ALL_RUN
 
 
 def test_one_part_that_cannot_go_on_leaves_no_other_one_held(
     lab: SleepingLab, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on = Parts.go_on
+    go_on = passing.go_on
 
-    def fails_for_the_operator(self: Parts, name: str) -> None:
-        if name == "operator":
+    def fails_for_the_operator(part: Part) -> None:
+        if part.daemon.name == "operator":
             raise LabError("it does not start")
-        go_on(self, name)
+        go_on(part)
 
-    monkeypatch.setattr(Parts, "go_on", fails_for_the_operator)
+    monkeypatch.setattr(passing, "go_on", fails_for_the_operator)
     with suppress(LabError):
-        pass_through(parts, [Step("never", NAMES, lambda: False)], begin, ())
+        steps = [Step("never", NAMES, lambda: False)]
+        pass_through(cast("RunningLab", lab), parts, steps, begin, ())
     eventually(lab.states, ALL_RUN | {"operator": "held"})

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_campaigns.observation.cluster_state import until_answered
+from numapin_campaigns.frame.observe import until_answered
 from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import wait_until
 from numapin_lab.running_lab import BUSY, RunningLab, pod
@@ -51,11 +51,6 @@ def _changed(now: Mapping[str, CpuSet], before: Mapping[str, CpuSet]) -> list[st
         for path, cpus in before.items()
         if now.get(path) != cpus
     ]
-
-
-def complaints(logs: Iterable[Iterable[str]]) -> list[str]:
-    """Errors in the logs as problems."""
-    return [f"logged: {line}" for log in logs for line in log]
 
 
 def _probe(lab: RunningLab) -> list[str]:

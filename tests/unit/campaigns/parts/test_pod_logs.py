@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from numapin_api.names import NAMESPACE
-from numapin_campaigns.observation.logs import parse
-from numapin_campaigns.parts.pods import KeptLogs, PodLog, plain
+from numapin_campaigns.parts.logs import parse
+from numapin_campaigns.parts.pod_logs import KeptLogs, PodLog, plain
 
 AT = "2026-11-24T22:00:00.000+00:00"
 

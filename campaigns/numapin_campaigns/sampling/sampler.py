@@ -35,16 +35,16 @@ from pathlib import Path
 from typing import Final
 
 from numapin_campaigns.laws.cgroup_tree import shared
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_campaigns.observation.cgroup_tree import Leaf, PodsTree
-from numapin_campaigns.observation.samples import (
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_campaigns.sampling.cgroup_tree import Leaf, PodsTree
+from numapin_campaigns.sampling.samples import (
     Anomaly,
     AnomalyKind,
     Samples,
     Seen,
     Unfenced,
 )
-from numapin_campaigns.observation.threads import Owner, ThreadLooks
+from numapin_campaigns.sampling.threads import Owner, ThreadLooks
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import InformerTiming
 from numapin_client.cache.store import Change
@@ -246,7 +246,7 @@ class Sampler:
 
 def main() -> None:
     """Sample until SIGTERM."""
-    parser = argparse.ArgumentParser(prog="python -m numapin_campaigns.observation.sampler")
+    parser = argparse.ArgumentParser(prog="python -m numapin_campaigns.sampling.sampler")
     parser.add_argument("--kubepods", type=Path, required=True, help="the pods' cpuset folder")
     parser.add_argument("--bundles", type=Path, required=True, help="the runtime's containers")
     parser.add_argument("--kubeconfig", type=Path, required=True)

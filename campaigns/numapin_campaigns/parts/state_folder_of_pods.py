@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from numapin_campaigns.faults.state_folder import OPTIONS, Place, StateFolder, content_kept
+from numapin_campaigns.parts.state_folder import OPTIONS, Place, StateFolder, content_kept
 from numapin_lab.errors import LabError
 from numapin_lab.installed.running import InstalledLab
 from numapin_lab.processes.daemons import Watched

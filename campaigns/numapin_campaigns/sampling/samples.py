@@ -1,10 +1,10 @@
-"""Pure: what a chaos run writes down: suspicious anomalies, hand-made changes, times of death."""
+"""Pure: what a chaos run writes down: suspicious anomalies and hand-made changes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
 
 
 class AnomalyKind(StrEnum):
@@ -78,19 +78,6 @@ class Overwrite:
     def seconds(self) -> float:
         """How long the value remained; infinite if it still does."""
         return float("inf") if self.ended_at is None else self.ended_at - self.written_at
-
-
-@dataclass(frozen=True, slots=True)
-class Downtime:
-    """When a part was down: from just before it was killed until it was ready again.
-
-    `stopped`: it was not killed, but stopped (SIGSTOP).
-    """
-
-    part: str
-    killed_at: float
-    ready_at: float
-    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

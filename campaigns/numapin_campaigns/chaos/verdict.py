@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_campaigns.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
+from numapin_campaigns.frame import judge as frame
+from numapin_campaigns.frame.downtime import Downtime
+from numapin_campaigns.frame.judge import Verdict
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_campaigns.sampling.samples import Anomaly, AnomalyKind, Overwrite
 
 FIRST_PASS_SECONDS: Final = 1.0
 """From the standby's message until its first pass, on a busy machine."""
@@ -81,25 +84,10 @@ class Evidence:
     crowded: Sequence[tuple[float, float]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The anomalies, divided."""
-
-    violations: tuple[Anomaly, ...]
-    excused: tuple[tuple[Excuse, Anomaly], ...]
-
-
-def judge(anomalies: Iterable[Anomaly], evidence: Evidence) -> Verdict:
+def judge(anomalies: Iterable[Anomaly], evidence: Evidence) -> Verdict[Anomaly]:
     """Divide anomalies into violations and those that the run caused or that are permitted."""
     spec_of = {version.generation: version.spec_containers() for version in evidence.versions}
-    violations: list[Anomaly] = []
-    excused: list[tuple[Excuse, Anomaly]] = []
-    for anomaly in anomalies:
-        if (excuse := _excuse(anomaly, evidence, spec_of)) is None:
-            violations.append(anomaly)
-        else:
-            excused.append((excuse, anomaly))
-    return Verdict(tuple(violations), tuple(excused))
+    return frame.judge(anomalies, lambda anomaly: _excuse(anomaly, evidence, spec_of))
 
 
 def _excuse(
@@ -194,21 +182,3 @@ def _not_looked_at(anomaly: Anomaly, evidence: Evidence) -> bool:
         since = max(since, ended)
     seconds += max(0.0, anomaly.at - since)
     return anomaly.kind is AnomalyKind.THREAD and seconds <= THREAD_SECONDS
-
-
-def noticed_after(downtimes: Iterable[Downtime], noticed: Sequence[float]) -> list[float | None]:
-    """For each time that the enforcer was stopped: seconds until the standby noticed, or None."""
-    return [
-        next((at - one.killed_at for at in noticed if one.killed_at <= at <= one.ready_at), None)
-        for one in downtimes
-        if one.stopped
-    ]
-
-
-def unnoticed(noticed_seconds: Iterable[float | None]) -> list[str]:
-    """A problem for each time that the standby did not notice a stopped enforcer."""
-    return [
-        f"the standby did not notice stop {number} of the enforcer"
-        for number, seconds in enumerate(noticed_seconds, 1)
-        if seconds is None
-    ]

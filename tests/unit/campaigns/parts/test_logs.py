@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_campaigns.observation.logs import (
+from numapin_campaigns.frame.downtime import Downtime
+from numapin_campaigns.parts.logs import (
     Line,
     Log,
     complaints,
@@ -16,7 +17,6 @@ from numapin_campaigns.observation.logs import (
     taken,
     warnings,
 )
-from numapin_campaigns.observation.samples import Downtime
 from numapin_daemon.logs.lines import TextLines
 from numapin_enforcer.assignment import acceptance
 from numapin_enforcer.standby import fencing

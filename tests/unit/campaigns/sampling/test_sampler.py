@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion
-from numapin_campaigns.observation.cgroup_tree import Leaf
-from numapin_campaigns.observation.sampler import Reported, Sampler
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion
+from numapin_campaigns.sampling.cgroup_tree import Leaf
+from numapin_campaigns.sampling.sampler import Reported, Sampler
 
 OWNER = ("a", "main")
 MASK = 0b10

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion, ContainerKey
-from numapin_campaigns.observation.samples import Anomaly, AnomalyKind, Downtime, Overwrite
-from numapin_campaigns.observation.verdict import Evidence, Excuse, judge, noticed_after, unnoticed
+from numapin_campaigns.chaos.verdict import Evidence, Excuse, judge
+from numapin_campaigns.frame.downtime import Downtime, noticed_after, unnoticed
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
+from numapin_campaigns.sampling.samples import Anomaly, AnomalyKind, Overwrite
 
 OWNER: ContainerKey = ("uid-a", "main")
 OWN, SHARED, ALL = 0b10, 0b01, 0b11

@@ -1,4 +1,4 @@
-"""What operator, enforcer and standby logged during a run."""
+"""What operator, enforcer and standby logged."""
 
 import re
 import time
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from numapin_campaigns.observation.samples import Downtime
+from numapin_campaigns.frame.downtime import Downtime
 from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.standby import fencing
 
@@ -28,6 +28,13 @@ class Line:
     at: float
     level: str
     text: str
+
+
+class LogLines(Protocol):
+    """What one part logs."""
+
+    def lines(self) -> Iterator[Line]:
+        """Every line since this was made."""
 
 
 class Log:

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from numapin_campaigns.observation.assignment_versions import ContainerKey
-from numapin_campaigns.observation.cgroup_tree import Leaf, PodsTree
-from numapin_campaigns.observation.samples import Anomaly, AnomalyKind
+from numapin_campaigns.sampling.assignment_versions import ContainerKey
+from numapin_campaigns.sampling.cgroup_tree import Leaf, PodsTree
+from numapin_campaigns.sampling.samples import Anomaly, AnomalyKind
 
 LOOK_SECONDS: Final = 0.25
 """Between two looks: one thread takes some 30 us."""

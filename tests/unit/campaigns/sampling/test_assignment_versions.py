@@ -1,6 +1,6 @@
 """What one version of a NodeAssignment reports."""
 
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion
 
 
 def test_only_what_spec_and_status_of_one_version_agree_on_is_exclusive() -> None:

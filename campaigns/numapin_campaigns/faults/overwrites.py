@@ -3,18 +3,19 @@
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_campaigns.chaos.plan import Fault, PlannedFault
-from numapin_campaigns.faults.kills import Killer
-from numapin_campaigns.observation.assignment_versions import AssignmentVersion
-from numapin_campaigns.observation.cgroup_tree import container_cgroups, read_name
-from numapin_campaigns.observation.cluster_state import ASSIGNMENTS, AWAY
-from numapin_campaigns.observation.samples import Overwrite
+from numapin_campaigns.faults.target import Inject, Target
+from numapin_campaigns.frame.observe import ASSIGNMENTS, AWAY
+from numapin_campaigns.frame.plan import Fault, Needs, PlannedFault
+from numapin_campaigns.parts.part import ENFORCER
+from numapin_campaigns.sampling.assignment_versions import AssignmentVersion
+from numapin_campaigns.sampling.cgroup_tree import container_cgroups, read_name
+from numapin_campaigns.sampling.samples import Overwrite
 from numapin_lab.controlplane.api import AnswerError
-from numapin_lab.running_lab import RunningLab
 
 POLL_SECONDS: Final = 0.0002
 SOON_SECONDS: Final = 0.2
@@ -24,22 +25,28 @@ PATIENCE_SECONDS: Final = 300.0
 SETTING: Final = "cpuset.cpus"
 
 
+_IN_A_THREAD: Final = frozenset({Needs.THREAD})
+EXCLUSIVE: Final = Fault("OverwriteExclusive", every=8, needs=_IN_A_THREAD)
+SHARED: Final = Fault("OverwriteShared", every=8, needs=_IN_A_THREAD)
+QOS: Final = Fault("OverwriteQos", every=14, needs=_IN_A_THREAD)
+FAULTS: Final = (EXCLUSIVE, SHARED, QOS)
+
+
+@contextmanager
+def injector(target: Target) -> Iterator[Inject]:
+    """Overwrites cpusets; in the end every write has its outcome."""
+    overwriter = Overwriter(target)
+    yield overwriter.inject
+    overwriter.join()
+
+
 class Overwriter:
     """Overwrites cpusets; a thread for each write waits until it is reverted."""
 
-    def __init__(self, lab: RunningLab, killer: Killer) -> None:
-        self._session, self.killer = lab, killer
-        self._root = lab.kubepods
-        run = lab.cluster.runtime.run
-        self._bundles = run / "containerd/io.containerd.runtime.v2.task/k8s.io"
+    def __init__(self, target: Target) -> None:
+        self._target, self._root = target, target.lab.kubepods
         self._all = CpuSet.parse(_text(self._root).strip())
         self._threads: list[threading.Thread] = []
-        self.made: list[Overwrite] = []
-
-    @property
-    def bundles(self) -> Path:
-        """Where the runtime has the configurations of the containers."""
-        return self._bundles
 
     def inject(self, planned: PlannedFault) -> None:
         """Overwrite the cpusets that match the fault, if there are any."""
@@ -56,7 +63,7 @@ class Overwriter:
         version = AssignmentVersion.parse(body) if body else AssignmentVersion()
         shared = CpuSet.from_mask(version.shared)
         exclusive = {path for key, _ in version.reported_exclusive if (path := self._find(*key))}
-        if planned.fault is Fault.OVERWRITE_EXCLUSIVE:
+        if planned.fault is EXCLUSIVE:
             yield from ((path, shared) for path in exclusive)
             return
         if shared == self._all:  # without an exclusive container a set can only be narrowed
@@ -64,7 +71,7 @@ class Overwriter:
                 yield path, CpuSet(list(self._all)[-1:])
             return
         wide = self._all
-        if planned.fault is Fault.OVERWRITE_QOS:
+        if planned.fault is QOS:
             classes = [self._root / name for name in ("besteffort", "burstable")]
             yield from ((path, wide) for path in _choose(classes, planned.choice))
             return
@@ -77,15 +84,17 @@ class Overwriter:
 
     def _find(self, uid: str, container: str) -> Path | None:
         for path in container_cgroups(self._root):
-            if path.parent.name == f"pod{uid}" and read_name(self._bundles, path.name) == container:
+            if (
+                path.parent.name == f"pod{uid}"
+                and read_name(self._target.bundles, path.name) == container
+            ):
                 return path
         return None
 
     def _assignment(self) -> dict[str, Any] | None:
+        lab = self._target.lab
         try:
-            found: dict[str, Any] = self._session.cluster.api.get(
-                f"{ASSIGNMENTS}/{self._session.node}"
-            )
+            found: dict[str, Any] = lab.cluster.api.get(f"{ASSIGNMENTS}/{lab.node}")
         except (AnswerError, *AWAY):
             return None
         return found
@@ -115,15 +124,15 @@ class Overwriter:
             if not outcome:
                 time.sleep(POLL_SECONDS if now - written_at < SOON_SECONDS else SLOW_POLL_SECONDS)
         ended_at = time.monotonic() if outcome else None
-        self.made.append(
+        self._target.overwrites.append(
             Overwrite(
-                fault.value,
+                fault.name,
                 str(path.relative_to(self._root)),
                 value.mask,
                 written_at,
                 ended_at,
                 outcome or "Remained",
-                self.killer.downtimes.was_up("enforcer", written_at),
+                self._target.parts.was_up(ENFORCER, written_at),
             )
         )
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from numapin_campaigns.observation.cgroup_tree import Leaf
-from numapin_campaigns.observation.threads import LOOK_SECONDS, ThreadLooks, parse_status
+from numapin_campaigns.sampling.cgroup_tree import Leaf
+from numapin_campaigns.sampling.threads import LOOK_SECONDS, ThreadLooks, parse_status
 
 KEY = ("a", "main")
 OWN, SHARED, ALL = 0b10, 0b01, 0b11

@@ -1,16 +1,18 @@
 """What is made of a tenant's programs, and what is left out."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
-from numapin_campaigns.chaos.plan import Fault, PlannedFault
-from numapin_campaigns.faults.hostile_cgroups import Tenant
-from numapin_campaigns.faults.programs import WORKERS, IoTenants
+from numapin_campaigns.faults.io_uring import IO_URING, WORKERS, IoTenants
+from numapin_campaigns.faults.kills import KILL_ENFORCER
+from numapin_campaigns.faults.tenant import FIFO_HOG, Tenant
+from numapin_campaigns.frame.plan import PlannedFault
 from numapin_campaigns.tenants.io_threads import IoThreads
 
-PLANNED = PlannedFault(1, Fault.IO_URING, 0.0, 0.0)
+PLANNED = PlannedFault(IO_URING, 1)
 
 
 @dataclass
@@ -39,7 +41,8 @@ def tenants(program: Program) -> IoTenants:
     return IoTenants(
         [cast("IoThreads", program)],
         named=lambda: did.count("worker") > 2,
-        kill=lambda fault: did.append(fault.fault),
+        kill=lambda planned: did.append(planned.fault.name),
+        made=Counter(),
         sleep=sleeps.append,
     )
 
@@ -48,10 +51,10 @@ def test_a_program_makes_workers_ends_and_the_enforcer_forgets_them() -> None:
     program = Program()
     made = tenants(program)
     made.inject(PLANNED)
-    assert program.done == [*["worker"] * WORKERS, "end", Fault.KILL_ENFORCER]
+    assert program.done == [*["worker"] * WORKERS, "end", KILL_ENFORCER.name]
     assert made.made == {"IoWorkers": WORKERS, "IoWorkersNamed": WORKERS - 2}
     made.inject(PLANNED)
-    assert program.done[-1] is Fault.KILL_ENFORCER, "there is one program for each fault"
+    assert program.done[-1] == KILL_ENFORCER.name, "there is one program for each fault"
 
 
 def test_a_program_that_the_kernel_ends_ends_no_run() -> None:
@@ -70,6 +73,6 @@ def test_a_kernel_that_refuses_io_uring_is_counted() -> None:
 
 
 def test_a_real_time_tenant_waits_for_agents_with_real_time_priority(tmp_path: Path) -> None:
-    tenant = Tenant(tmp_path)
-    tenant.inject(PlannedFault(1, Fault.FIFO_HOG, 0.0, 0.0))
+    tenant = Tenant(tmp_path, Counter())
+    tenant.inject(PlannedFault(FIFO_HOG, 1))
     assert not tenant.made

@@ -1,0 +1,41 @@
+"""Numapin's parts on a node in a virtual machine: the operator on the host, the others in it."""
+
+from dataclasses import dataclass, field
+
+from numapin_campaigns.parts.all_parts import LOOK_SECONDS
+from numapin_campaigns.parts.part import ENFORCER, OPERATOR, STANDBY, Part
+from numapin_enforcer.standby.fencing import STANDING_BY
+from numapin_lab.node.agents import Agent
+from numapin_lab.vm.node import GuestDaemon, guest_standby
+from numapin_lab.vm.running_lab import RunningVmLab
+
+
+@dataclass
+class GuestStandby(Part):
+    """It is ready when it has logged once more that it stands by than before it was started."""
+
+    daemon: GuestDaemon
+    _before: int = field(default=0, init=False)
+
+    def start(self) -> bool:
+        """Count what it has logged, and start it."""
+        self._before = self._logged()
+        return super().start()
+
+    def ready(self) -> bool:
+        """Whether it stands by."""
+        return self._logged() > self._before
+
+    def _logged(self) -> int:
+        found = self.daemon.machine.run_script(f"grep -c '{STANDING_BY}' {self.daemon.log}")
+        return int(found.output) if found.output.strip().isdigit() else 0
+
+
+def agents(lab: RunningVmLab, operator: Agent) -> dict[str, Part]:
+    """Operator, enforcer and standby; it asks seldom whether they are ready."""
+    enforcer = lab.agent(ENFORCER)
+    return {
+        OPERATOR: Part(operator.daemon, lambda _: operator.ready(), poll_seconds=LOOK_SECONDS),
+        ENFORCER: Part(enforcer.daemon, lambda _: enforcer.ready(), poll_seconds=LOOK_SECONDS),
+        STANDBY: GuestStandby(guest_standby(lab.cluster.vm), poll_seconds=LOOK_SECONDS),
+    }

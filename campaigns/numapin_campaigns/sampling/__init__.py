@@ -1,0 +1,1 @@
+"""Read real cgroups a thousand times a second, and compare them with what is reported."""
