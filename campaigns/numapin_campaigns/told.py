@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from numapin_campaigns.frame.labs import vm_lab
 from numapin_campaigns.workload.back_and_forth import BackAndForth
 from numapin_campaigns.workload.notice import Followed, annotating
-from numapin_lab.cluster import VmCluster
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.vm.running_lab import RunningVmLab
 
@@ -82,17 +82,12 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="numapin-told-") as temporary:
         folder = LabFolder((chosen.dir or Path(temporary)).resolve(), vm=True)
-        try:
-            cluster = folder.up()
-            assert isinstance(cluster, VmCluster)
-            lab = RunningVmLab(cluster)
+        with vm_lab(folder, keep=False) as lab:
             made, found = follow(lab, chosen.moves, chosen.notice)
             assignment = lab.assignment()
             assert assignment is not None
             assert assignment.status is not None
             causes = assignment.status.drift_causes
-        finally:
-            folder.down()
     shown = figures(found, made, chosen.notice) | {"driftCauses": causes}
     print(json.dumps(shown, indent=1))
     if chosen.output:

@@ -16,23 +16,21 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from numapin_campaigns.recording.recording import Recording, recording
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node import agents
-from numapin_lab.node.cgroups import named
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 ROOT = Path(__file__).parents[2]
 WANTED = {"owner": "1", "neighbour": "0"}
 STOP_SECONDS = 30.0
-SAMPLE_SECONDS = 0.001
 ORDERS = (
     ("to this commit, operator first", True, ("operator", "crds", "standby", "enforcer")),
     ("back, enforcer first", False, ("enforcer", "standby", "operator", "crds")),
@@ -73,44 +71,6 @@ def other_release(reference: str, folder: Path) -> Iterator[Release]:
         subprocess.run([*git, "worktree", "remove", "--force", sources], check=False)
 
 
-@dataclass
-class Samples:
-    """What the kernel shows of the two containers, read about each millisecond."""
-
-    files: dict[str, Path]
-    count: int = 0
-    longest_seconds: float = 0.0
-    violations: list[dict[str, str]] = field(default_factory=list)
-    _ended: threading.Event = field(default_factory=threading.Event)
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Take samples for the duration of the context."""
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ended.set()
-            thread.join()
-
-    def _run(self) -> None:
-        before = time.monotonic()
-        while not self._ended.is_set():
-            found = {
-                name: file.read_text(encoding="ascii").strip() for name, file in self.files.items()
-            }
-            now = time.monotonic()
-            self.count, self.longest_seconds = (
-                self.count + 1,
-                max(self.longest_seconds, now - before),
-            )
-            before = now
-            if found != WANTED:
-                self.violations.append(found)
-            time.sleep(SAMPLE_SECONDS)
-
-
 @dataclass(frozen=True)
 class Upgrade:
     """A lab whose parts are replaced; `seconds` is how long each replacement is watched."""
@@ -149,7 +109,7 @@ class Upgrade:
         return is_newest and ready == "True" and given == [(WANTED["owner"], True)]
 
 
-def run(older: Release, newer: Release, folder: LabFolder, seconds: float) -> Samples:
+def run(older: Release, newer: Release, folder: LabFolder, seconds: float) -> Recording:
     """All orders in one lab, which is taken down at the end."""
     try:
         lab = RunningLab(folder.up())
@@ -160,21 +120,16 @@ def run(older: Release, newer: Release, folder: LabFolder, seconds: float) -> Sa
         print("all parts", flush=True)
         for part in ("crds", "operator", "standby", "enforcer"):
             upgrade.replace(part, older)
-        samples = Samples({name: _effective(lab, name) for name in WANTED})
-        with samples.taken():
+        containers = {name: lab.container_id(name) for name in WANTED}
+        with recording(lab.kubepods) as found:
             for title, is_newer, parts in ORDERS:
                 print(title, flush=True)
                 for part in parts:
                     upgrade.replace(part, newer if is_newer else older)
-        return samples
+        found.groups = {name: found.groups[one] for name, one in containers.items()}
+        return found
     finally:
         folder.down()
-
-
-def _effective(lab: RunningLab, name: str) -> Path:
-    cgroup = named(lab.kubepods, lab.container_id(name))
-    v1, v2 = cgroup / "cpuset.effective_cpus", cgroup / "cpuset.cpus.effective"
-    return v1 if v1.exists() else v2
 
 
 def main() -> int:
@@ -187,11 +142,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="numapin-upgrade-") as name:
         folder = Path(name)
         with other_release(options.reference, folder) as older:
-            samples = run(older, newer, LabFolder(folder / "lab"), options.seconds)
-    longest = round(1000 * samples.longest_seconds)
-    print(f"samples: {samples.count}, at most {longest} ms apart")
-    print(f"violations: {len(samples.violations)}", *samples.violations[:5])
-    return 1 if samples.violations else 0
+            found = run(older, newer, LabFolder(folder / "lab"), options.seconds)
+    violations = [
+        f"{name} had {one.cpus}"
+        for name, changes in found.groups.items()
+        for one in changes
+        if str(one.cpus) != WANTED[name]
+    ]
+    longest = round(1000 * found.quality["longestGapSeconds"])
+    print(f"samples: {found.quality['samples']}, at most {longest} ms apart")
+    print(f"violations: {len(violations)}", *violations[:5])
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from numapin_campaigns.moves.node import RESIZED, WHOLE
 from numapin_campaigns.moves.plan import Resize
 from numapin_campaigns.moves.report import MadeRound
 from numapin_campaigns.moves.rounds import GuestClock
-from numapin_campaigns.moves.victims import Victims
 from numapin_campaigns.moves.watching import Notice
+from numapin_campaigns.parts.all_parts import Parts
 from numapin_campaigns.parts.logs import Line, complaints, hangs_noticed, parse, warnings
 from numapin_campaigns.parts.part import AGENTS, STANDBY
 from numapin_campaigns.workload.following import Follower
@@ -33,15 +33,13 @@ class Evidence:
     logs: Mapping[str, str]
 
     @classmethod
-    def collect(
-        cls, lab: RunningVmLab, followers: Mapping[str, Follower], victims: Victims
-    ) -> Self:
+    def collect(cls, lab: RunningVmLab, followers: Mapping[str, Follower], parts: Parts) -> Self:
         """End the workloads, and read everything."""
         for follower in followers.values():
             follower.stop()
         return cls(
             {name: follower.log() for name, follower in followers.items()},
-            {name: _log(lab, victims, name) for name in AGENTS},
+            {name: _log(lab, parts, name) for name in AGENTS},
         )
 
     def write(self, folder: Path) -> None:
@@ -97,9 +95,9 @@ def without_cpus(pod: str, rounds: Sequence[MadeRound]) -> list[tuple[float, flo
     return found if began is None else [*found, (began, float("inf"))]
 
 
-def _log(lab: RunningVmLab, victims: Victims, name: str) -> str:
+def _log(lab: RunningVmLab, parts: Parts, name: str) -> str:
     """The whole log of a part; the guest's serial line is slow, so it is packed."""
-    daemon = victims.parts[name].daemon
+    daemon = parts[name].daemon
     if not isinstance(daemon, GuestDaemon):
         return (lab.agent(name).folder / "log").read_text(errors="replace")
     packed = lab.machine(f"gzip -c {daemon.log} | base64", LOG_SECONDS)

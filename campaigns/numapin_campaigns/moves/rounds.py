@@ -9,9 +9,9 @@ from numapin_campaigns.frame.observe import until_answered
 from numapin_campaigns.moves.node import Node
 from numapin_campaigns.moves.plan import MovesPlan, Round
 from numapin_campaigns.moves.report import MadeRound
-from numapin_campaigns.moves.schedule import Do, Schedule
-from numapin_campaigns.moves.victims import Victims
+from numapin_campaigns.moves.schedule import Action, Do, Schedule
 from numapin_campaigns.moves.watching import Watch
+from numapin_campaigns.parts.guest import GuestParts
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError
 from numapin_lab.vm.running_lab import RunningVmLab
@@ -45,7 +45,7 @@ class Rounds:
     """Makes rounds; `made` are those that came to their end, `problems` what was wrong."""
 
     node: Node
-    victims: Victims
+    parts: GuestParts
     clock: GuestClock
     progress: Say
     made: list[MadeRound] = field(default_factory=list)
@@ -87,15 +87,20 @@ class Rounds:
         self.node.begin(one.change)
         while not schedule.done:
             stage = self.node.stage(watch.assignment)
-            can_notice = self.victims.can_notice
+            can_notice = self.parts.can_notice
             for action in schedule.take_due(time.monotonic(), stage, can_notice):
-                self.victims.act(action)
+                self._act(action)
                 if action.do is not Do.START:
                     schedule.note_hit(action.part, time.monotonic())
-            self.victims.parts.look()
+            self.parts.look()
             if time.monotonic() > deadline:
                 raise LabError(f"a fault waits in vain: the change is at {stage.name}")
             time.sleep(TICK_SECONDS)
-        self.victims.wait_ready()
+        self.parts.wait_node_ready()
         self.node.wait_settled()
         return MadeRound(one.number, one.change, tuple(schedule.made), began, self.clock.now())
+
+    def _act(self, action: Action) -> None:
+        """Do it; returns when it is done, though not until a part is ready."""
+        do = {Do.KILL: self.parts.kill, Do.STOP: self.parts.stop, Do.START: self.parts.start}
+        do[action.do](action.part)

@@ -11,8 +11,8 @@ from numapin_campaigns.moves.node import Node
 from numapin_campaigns.moves.plan import MovesPlan
 from numapin_campaigns.moves.report import MovesReport
 from numapin_campaigns.moves.rounds import GuestClock, Rounds
-from numapin_campaigns.moves.victims import Victims
 from numapin_campaigns.moves.watching import Watch
+from numapin_campaigns.parts.guest import GuestParts
 from numapin_campaigns.workload.notice import start_annotating
 from numapin_lab.components.build import Say
 from numapin_lab.vm.running_lab import RunningVmLab
@@ -34,18 +34,18 @@ def run(lab: RunningVmLab, plan: MovesPlan, output: Path, progress: Say) -> Move
     Raises:
         LabError: the node was not ready for the first round.
     """
-    victims, node = Victims(lab, start_annotating(lab)), Node(lab, f"{NOTICE_SECONDS}s")
-    victims.start_standby()
+    parts, node = GuestParts(lab, start_annotating(lab)), Node(lab, f"{NOTICE_SECONDS}s")
+    parts.start_standby()
     node.fill()
     followers = node.followers()
     for follower in followers.values():
         follower.start()
-    rounds, began = Rounds(node, victims, GuestClock(lab), progress), time.monotonic()
+    rounds, began = Rounds(node, parts, GuestClock(lab), progress), time.monotonic()
     with Watch(lab) as watch:
         rounds.make(plan, watch)
     seconds = time.monotonic() - began
     progress("chaos: reading what was written down")
-    evidence = Evidence.collect(lab, followers, victims)
+    evidence = Evidence.collect(lab, followers, parts)
     evidence.write(output)
     return _report(plan, rounds, watch, evidence, seconds)
 
@@ -53,7 +53,7 @@ def run(lab: RunningVmLab, plan: MovesPlan, output: Path, progress: Say) -> Move
 def _report(
     plan: MovesPlan, rounds: Rounds, watch: Watch, evidence: Evidence, seconds: float
 ) -> MovesReport:
-    parts, witnesses = rounds.victims.parts, evidence.witnesses(rounds.made)
+    parts, witnesses = rounds.parts, evidence.witnesses(rounds.made)
     noticed = evidence.noticed_seconds(parts.downtimes)
     announced = announcements(watch.notices, rounds.clock)
     status = watch.assignment.status if watch.assignment else None

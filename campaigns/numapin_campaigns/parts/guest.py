@@ -2,11 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from numapin_campaigns.parts.all_parts import LOOK_SECONDS
-from numapin_campaigns.parts.part import ENFORCER, OPERATOR, STANDBY, Part
+from numapin_campaigns.parts.all_parts import LOOK_SECONDS, Parts
+from numapin_campaigns.parts.part import (
+    API_SERVER,
+    ENFORCER,
+    KUBELET,
+    OPERATOR,
+    STANDBY,
+    Part,
+)
 from numapin_enforcer.standby.fencing import STANDING_BY
 from numapin_lab.node.agents import Agent
-from numapin_lab.vm.node import GuestDaemon, guest_standby
+from numapin_lab.vm.node import GuestDaemon, guest_kubelet, guest_standby
 from numapin_lab.vm.running_lab import RunningVmLab
 
 
@@ -39,3 +46,36 @@ def agents(lab: RunningVmLab, operator: Agent) -> dict[str, Part]:
         ENFORCER: Part(enforcer.daemon, lambda _: enforcer.ready(), poll_seconds=LOOK_SECONDS),
         STANDBY: GuestStandby(guest_standby(lab.cluster.vm), poll_seconds=LOOK_SECONDS),
     }
+
+
+class GuestParts(Parts):
+    """Every part of a lab with a virtual node, with a standby in it."""
+
+    def __init__(self, lab: RunningVmLab, operator: Agent) -> None:
+        self._lab, kubelet = lab, guest_kubelet(lab.cluster.vm)
+        api_server, is_ready = lab.cluster.plane.apiserver, lab.cluster.api.ready
+        super().__init__(
+            {
+                **agents(lab, operator),
+                KUBELET: Part(kubelet, lambda _: kubelet.answers(), poll_seconds=LOOK_SECONDS),
+                API_SERVER: Part(api_server, lambda _: is_ready(), poll_seconds=LOOK_SECONDS),
+            }
+        )
+
+    def start_standby(self) -> None:
+        """Start the standby, which a lab with a virtual node does not have; returns when ready."""
+        self[STANDBY].start()
+        self[STANDBY].wait_ready(self._lab.patience_seconds)
+
+    def can_notice(self) -> bool:
+        """Whether the standby can notice that the enforcer is stopped: both are ready."""
+        return not self.is_starting(ENFORCER) and self[STANDBY].ready()
+
+    def wait_node_ready(self) -> None:
+        """Return when every part that was started is ready, and the node is.
+
+        Raises:
+            LabError: a part has ended, or is not ready in time.
+        """
+        self.wait_all_ready(self._lab.patience_seconds)
+        self._lab.cluster.vm.wait_ready()

@@ -81,7 +81,7 @@ class Part:
 
     def _end(self, pid: int) -> None:
         if isinstance(self.daemon, GuestDaemon):
-            self._send(signal.SIGKILL)
+            self.daemon.send(signal.SIGKILL)
             what = f"{self.daemon.name} to end"
             wait_until(lambda: self.daemon.pid() is None, what, END_SECONDS)
         elif self.grace_seconds:

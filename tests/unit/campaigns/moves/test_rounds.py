@@ -9,9 +9,8 @@ import pytest
 from numapin_campaigns.moves.node import Node
 from numapin_campaigns.moves.plan import Change, Move, MovesPlan, Round, Stage
 from numapin_campaigns.moves.rounds import GuestClock, Rounds
-from numapin_campaigns.moves.schedule import Action
-from numapin_campaigns.moves.victims import Victims
 from numapin_campaigns.moves.watching import Watch
+from numapin_campaigns.parts.guest import GuestParts
 from numapin_lab.errors import LabError
 from numapin_lab.vm.running_lab import RunningVmLab
 
@@ -42,30 +41,29 @@ class PlayedNode:
             raise LabError("waited in vain")
 
 
-class PlayedVictims:
-    """Victims that are ready at once."""
-
-    def __init__(self) -> None:
-        self.acted: list[Action] = []
-
-    def act(self, action: Action) -> None:
-        self.acted.append(action)
+class PlayedParts:
+    """Parts that are ready at once."""
 
     def can_notice(self) -> bool:
         return True
 
-    def look(self) -> None:
-        """Nobody starts."""
+    def kill(self, name: str) -> None:
+        """Nothing is killed."""
 
-    def wait_ready(self) -> None:
+    stop = start = kill
+
+    def look(self) -> None:
+        """None starts."""
+
+    def wait_node_ready(self) -> None:
         """All are."""
 
 
 def made(node: PlayedNode) -> tuple[Rounds, list[str]]:
     said: list[str] = []
-    victims = cast("Victims", PlayedVictims())
+    parts = cast("GuestParts", PlayedParts())
     clock = GuestClock(cast("RunningVmLab", SimpleNamespace(machine=lambda _: "100.5\n")))
-    rounds = Rounds(cast("Node", node), victims, clock, said.append)
+    rounds = Rounds(cast("Node", node), parts, clock, said.append)
     rounds.make(PLAN, cast("Watch", SimpleNamespace(assignment=None)))
     return rounds, said
 
