@@ -1,8 +1,10 @@
 """`numapin` as a user runs it, against an API server in memory with a cluster on it."""
 
 import asyncio
+import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from numapin_cli.main import main
@@ -47,3 +49,22 @@ async def asked(server: FakeApiServer, folder: Path, *arguments: str) -> int:
     """Run a command against the server; returns its exit status."""
     flags = ["--kubeconfig", str(kubeconfig(server.url, folder))]
     return await asyncio.to_thread(main, [*arguments, *flags])
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def explained(folder: Path, capsys: Capture, dump: str, *words: str) -> tuple[int, Body]:
+    """The exit status of `numapin explain` and the only explanation, by a dump."""
+    file = folder / "now.json"
+    file.write_text(dump)
+    status = main(["explain", *words, "--cluster", str(file), "-o", "json"])
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    return status, found
+
+
+def drawn(folder: Path, capsys: Capture, dump: str, *words: str) -> str:
+    """What `numapin explain` draws, by a dump."""
+    (folder / "now.json").write_text(dump)
+    main(["explain", *words, "--cluster", str(folder / "now.json")])
+    return capsys.readouterr().out

@@ -1,32 +1,20 @@
 """`numapin explain` of what waits for room: a resize, and a pod for which containers are moved."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from numapin_cli.main import main
+from support.fakes.worlds.asked_cluster import Capture, explained
 from support.fakes.worlds.described_cluster import World, living_cluster
 from support.values.operator import Body, pod_body
 from support.values.placement import machine
 
-Capture = pytest.CaptureFixture[str]
 ALIGNED = {
     "reserved": {"cpus": "0-1"},
     "topology": {"policy": "SingleNUMANode"},
     "rollout": {"maxConcurrent": "100%"},
 }
 DYNAMIC = {"mode": "Dynamic", "dynamic": {"notice": "0s"}}
-
-
-def explained(world: World, folder: Path, capsys: Capture, *words: str) -> tuple[int, Body]:
-    """The exit status and the only explanation."""
-    file = folder / "now.json"
-    file.write_text(world.dump())
-    status = main(["explain", *words, "--cluster", str(file), "-o", "json"])
-    (found,) = json.loads(capsys.readouterr().out)["explanations"]
-    return status, found
 
 
 def cpus(world: World, node: str = "node-1") -> dict[str, str]:
@@ -56,7 +44,7 @@ async def test_a_resize_that_waits_names_the_numbers_who_is_in_the_way_and_what_
 ) -> None:
     world = await waiting()
     (refusal,) = world.cluster.assignments["node-1"]["spec"]["refusedResizes"]
-    status, found = explained(world, tmp_path, capsys, "a")
+    status, found = explained(tmp_path, capsys, world.dump(), "a")
     assert (status, found["reason"]) == (3, "NotEnoughCPUs")
     assert found["verdict"] == "keeps what it has; its resize waits"
     assert found["why"][0] == refusal["message"]
@@ -66,14 +54,14 @@ async def test_a_resize_that_waits_names_the_numbers_who_is_in_the_way_and_what_
     assert release["text"].endswith("then the resize takes effect")
     (size,) = (one for one in found["remedies"] if one["kind"] == "size")
     assert size["text"] == "resize the pod to 3 CPUs for main instead of 4"
-    _, node = explained(world, tmp_path, capsys, "node/node-1")
+    _, node = explained(tmp_path, capsys, world.dump(), "node/node-1")
     assert f"its resize waits, NotEnoughCPUs: {refusal['message']}" in [
         one["text"] for one in node["facts"]
     ]
 
 
 async def test_each_advice_has_the_resize_take_effect(tmp_path: Path, capsys: Capture) -> None:
-    _, found = explained(await waiting(), tmp_path, capsys, "a")
+    _, found = explained(tmp_path, capsys, (await waiting()).dump(), "a")
     for remedy in found["remedies"]:
         world, node = await waiting(), remedy.get("node", "node-1")
         await follow(world, remedy)
@@ -119,18 +107,18 @@ async def test_a_pod_for_which_containers_are_moved_says_which_and_what_it_gets(
     world = await scattered(DYNAMIC)
     late = pod_body("big", "6", bound="2026-01-02T00:00:00Z")
     world.pods.append(late)
-    status, found = explained(world, tmp_path, capsys, "big")
+    status, found = explained(tmp_path, capsys, world.dump(), "big")
     assert (status, found["reason"]) == (3, "WaitingForMoves")
     move = "moves default/a main from CPUs 2-5 to 12-15 so that default/big"
     assert any(one.startswith(f"the operator {move}") for one in found["why"]), found["why"]
-    _, node = explained(world, tmp_path, capsys, "node/node-1")
+    _, node = explained(tmp_path, capsys, world.dump(), "node/node-1")
     assert any(one["text"].startswith(move) for one in node["facts"])
     world.pods.remove(late)
     world.add_pods([late])
     await world.operator.work_until_idle()
-    _, found = explained(world, tmp_path, capsys, "big")
+    _, found = explained(tmp_path, capsys, world.dump(), "big")
     assert "of default/a, which is moved" in found["why"][0]
-    _, node = explained(world, tmp_path, capsys, "node/node-1")
+    _, node = explained(tmp_path, capsys, world.dump(), "node/node-1")
     assert "it is being moved off CPUs 2-5" in [one["text"] for one in node["facts"]]
     assert main(["get", "node-1", "--cluster", str(tmp_path / "now.json")]) == 0
     assert "default/a main  off CPUs 2-5 for default/big" in capsys.readouterr().out
@@ -142,7 +130,7 @@ async def test_mode_dynamic_is_advised_with_the_moves_and_following_it_places_th
     tmp_path: Path, capsys: Capture
 ) -> None:
     world = await scattered({}, pod_body("big", "6", bound="2026-01-02T00:00:00Z"))
-    status, found = explained(world, tmp_path, capsys, "big")
+    status, found = explained(tmp_path, capsys, world.dump(), "big")
     assert (status, found["reason"]) == (3, "TopologyAffinityError")
     edits = [one for one in found["remedies"] if one["kind"] == "policy"]
     (edit,) = (one for one in edits if "mode" in one["spec"])

@@ -1,0 +1,105 @@
+"""`numapin explain` asks an API server for no more than it needs."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from numapin_cli.main import main
+from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, PODS
+from support.fakes.apiserver import FakeApiServer
+from support.fakes.worlds.asked_cluster import Capture, asked, fill
+from support.fakes.worlds.described_cluster import World, node_body
+from support.values.operator import pod_body
+
+
+@pytest.fixture
+async def server(full: World) -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as started:
+        fill(started, json.loads(full.dump()))
+        yield started
+
+
+async def test_the_server_is_asked_for_no_more_pods_than_needed(
+    server: FakeApiServer, full: World, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "now.json").write_text(full.dump())
+    for target in ("b", "c", "pending", "node/node-1", "policy/web"):
+        status = await asked(server, tmp_path, "explain", target, "-o", "json")
+        of_server = json.loads(capsys.readouterr().out)
+        of_file = main(["explain", target, "--cluster", str(tmp_path / "now.json"), "-o", "json"])
+        assert (status, of_server) == (of_file, json.loads(capsys.readouterr().out))
+    listed = [
+        one.query.get("fieldSelector", "") for one in server.requests if one.path == "/api/v1/pods"
+    ]
+    assert listed
+    assert all(one.startswith("spec.nodeName=node-") for one in listed)
+
+
+@pytest.mark.parametrize("right", ["get pods", "list nodes", "list cpupolicies", "list namespaces"])
+async def test_a_missing_right_is_named(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture, right: str
+) -> None:
+    server.forbidden.add(right)
+    assert await asked(server, tmp_path, "explain", "pod/b") == 1
+    captured = capsys.readouterr()
+    assert f"tester may not {right}" in captured.err
+    assert captured.out == ""
+
+
+async def test_a_server_without_the_crds_is_named(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture
+) -> None:
+    server.unknown.update({"cpupolicies", "nodeassignments"})
+    for target in ("b", "node/node-1", "policy/web"):
+        assert await asked(server, tmp_path, "explain", target) == 1
+        assert "does not know numapin.io; install numapin there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("pod", "node"), [("pending", "node-1"), ("b", "node-2")])
+async def test_a_node_that_is_named_is_read_though_others_have_more_free_cpus(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture, pod: str, node: str
+) -> None:
+    """Only the best of the other nodes are read; these are as good as the named one, or better."""
+    server.put(NODES, node_body("node-0", "8"))
+    server.put(NODE_ASSIGNMENTS, {"metadata": {"name": "node-0", "generation": 1}, "spec": {}})
+    status = await asked(
+        server, tmp_path, "explain", pod, "--node", node, "--nodes", "0", "-o", "json"
+    )
+    captured = capsys.readouterr()
+    assert (status, captured.err) == (3, "")
+    (found,) = json.loads(captured.out)["explanations"]
+    nodes = {one["node"] for one in found["remedies"] if one["kind"] == "node"}
+    assert nodes == ({"node-2"} if pod == "b" else set())
+
+
+async def test_only_so_many_other_nodes_are_tried(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture
+) -> None:
+    for number in range(3, 6):
+        name = f"node-{number}"
+        server.put(NODES, node_body(name, "8"))
+        metadata = {"name": name, "generation": 1}
+        server.put(NODE_ASSIGNMENTS, {"metadata": metadata, "spec": {}})
+    assert await asked(server, tmp_path, "explain", "b", "--nodes", "1", "-o", "json") == 3
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["notTried"][-1] == "3 of 4 other nodes were not tried; --nodes tries more"
+    assert found["tried"]["node"] == 1
+
+
+async def test_everything_of_a_cluster_is_read_as_the_server_has_it(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture
+) -> None:
+    """A pod whose claim does not exist has no CPUs of a driver, as the operator decides too."""
+    body = pod_body("claiming", "1", node="node-2")
+    body["spec"]["resourceClaims"] = [{"name": "own", "resourceClaimName": "gone"}]
+    body["spec"]["containers"][0]["resources"]["claims"] = [{"name": "own"}]
+    server.put(PODS, body)
+    assert await asked(server, tmp_path, "explain", "claiming", "-o", "json") == 3
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["verdict"] == "is about to get CPUs of its own"
+    server.remove(CPU_POLICIES, "web")
+    assert await asked(server, tmp_path, "explain", "claiming", "-o", "json") == 3
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["why"] == ["no CpuPolicy selects the node"]
