@@ -1,7 +1,9 @@
 """`numapin` as a user runs it, against an API server in memory with a cluster on it."""
 
 import asyncio
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,25 @@ def drawn(folder: Path, capsys: Capture, dump: str, *words: str) -> str:
     (folder / "now.json").write_text(dump)
     main(["explain", *words, "--cluster", str(folder / "now.json")])
     return capsys.readouterr().out
+
+
+async def reported(
+    server: FakeApiServer, folder: Path, *flags: str, status: int = 3
+) -> dict[str, str]:
+    """The files of a report; `folder` has a machine that is no node by default."""
+    file = folder / "report.tar.gz"
+    machine = str(folder / "machine")
+    arguments = ("report", "-o", str(file), "--root", machine, *flags)
+    assert await asked(server, folder, *arguments) == status
+    return contents(file.read_bytes())
+
+
+def contents(archive: bytes) -> dict[str, str]:
+    """The files of a report, by path below its folder."""
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        for member in opened:
+            stream = opened.extractfile(member)
+            assert stream is not None
+            found[member.name.partition("/")[2]] = stream.read().decode()
+    return found
