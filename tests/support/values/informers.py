@@ -4,7 +4,8 @@ from typing import TypeVar
 
 from numapin_client.cache.informer import Informer
 from numapin_client.client import CHUNK_LIMIT, ApiClient, Chunk, Source
-from numapin_client.resources import Json, Resource
+from numapin_client.resources import Json, Key, Resource
+from support.fakes.apiserver import FakeApiServer
 
 T = TypeVar("T")
 
@@ -35,3 +36,13 @@ def in_sync(informer: Informer[T]) -> bool:
 def value_of(body: Json) -> str:
     """The value of a ConfigMap that has one."""
     return str(body["data"]["value"])
+
+
+def truth(server: FakeApiServer) -> dict[Key, str]:
+    """The values that the server has, by key."""
+    return {Key.of(body): value_of(body) for body in server.objects.values()}
+
+
+def watches(server: FakeApiServer) -> int:
+    """How many watches the server was asked for."""
+    return sum(bool(request.query.get("watch")) for request in server.requests)

@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from numapin_cli.drawing.plan import draw_plan
 from numapin_cli.main import main
-from numapin_operator.placement import plan_node
-from support.values.placement import NO_UIDS, granted_pod, machine, policy
 
 MACHINE = {
     "cpus": [[cpu, cpu % 4, 0, -1, 0] for cpu in range(8)],
     "numaNodes": [{"id": 0, "memoryBytes": 8 << 30}],
 }
+
 POLICY = """\
 apiVersion: numapin.io/v1alpha1
 kind: CpuPolicy
@@ -27,6 +24,7 @@ spec:
   memory: {policy: Static}
   pods: {podSelector: {matchLabels: {pin: "yes"}}}
 """
+
 PODS = """\
 apiVersion: v1
 kind: Pod
@@ -43,6 +41,7 @@ items:
 - metadata: {name: other}
   spec: {containers: [{name: x, resources: {limits: {cpu: "2", memory: 1Gi}}}]}
 """
+
 CLAIMING = """\
 kind: Pod
 metadata: {name: a, labels: {pin: "yes"}}
@@ -52,6 +51,7 @@ spec:
   - {name: x, resources: {claims: [{name: own}], limits: {cpu: "2", memory: 1Gi}}}
   - {name: y, resources: {limits: {cpu: "1", memory: 1Gi}}}
 """
+
 CLAIM = """\
 ---
 apiVersion: resource.k8s.io/v1
@@ -238,20 +238,6 @@ def test_files_that_are_not_there_are_named(
     assert "machine.json: No such file or directory; see --machine" in capsys.readouterr().err
 
 
-def test_a_resize_that_waits_is_drawn_with_its_reason() -> None:
-    machine_, rules = machine(4, threads=1), policy()
-    neighbour = granted_pod("n", ("2", "64Mi"))
-    first = plan_node(machine_, rules, None, [granted_pod("a", ("1", "64Mi")), neighbour], NO_UIDS)
-    pods = [granted_pod("a", ("2", "64Mi")), neighbour]
-    spec = plan_node(machine_, rules, first.spec, pods, NO_UIDS).spec
-    written = io.StringIO()
-    Console(width=120, file=written).print(draw_plan(machine_, spec, pods))
-    drawn = written.getvalue()
-    assert "Waiting to be resized (they keep what they have)" in drawn
-    assert "default/a c0" in drawn
-    assert "NotEnoughCPUs" in drawn
-
-
 SHARING = """\
 kind: PodList
 items:
@@ -277,7 +263,9 @@ items:
 - metadata: {name: placed, labels: {pin: "yes"}}
   spec: {containers: [{name: x, resources: {limits: {cpu: 2, memory: 1Gi}}}]}
 """
+
 CLASS = "its QoS class is Burstable, and pods.qosClasses of policy web is Guaranteed"
+
 SHARED = {
     "default/no-limit": [CLASS, "container x: it has no limit of memory"],
     "default/half": ["container x: it requests 1.5 CPUs, no whole number"],

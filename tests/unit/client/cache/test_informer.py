@@ -16,7 +16,7 @@ from numapin_daemon.slices import Slices
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import gone
 from support.real.waiting import eventually, running
-from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, value_of
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, truth, value_of
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02, chunk_limit=3)
 ALL = Source(CONFIG_MAPS)
@@ -24,10 +24,6 @@ ALL = Source(CONFIG_MAPS)
 
 def config_map(name: str, value: str, namespace: str = "ns") -> Json:
     return {"metadata": {"name": name, "namespace": namespace}, "data": {"value": value}}
-
-
-def truth(server: FakeApiServer) -> dict[Key, str]:
-    return {Key.of(body): value_of(body) for body in server.objects.values()}
 
 
 def fill(server: FakeApiServer, count: int) -> None:

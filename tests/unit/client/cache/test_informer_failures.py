@@ -17,23 +17,16 @@ from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import eventually, running
-from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, value_of
+from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, truth, value_of, watches
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)
+
 ALL = Source(CONFIG_MAPS)
 
 
 def put(server: FakeApiServer, name: str, value: str = "1") -> None:
     metadata = {"name": name, "namespace": "ns"}
     server.put(CONFIG_MAPS, {"metadata": metadata, "data": {"value": value}})
-
-
-def truth(server: FakeApiServer) -> dict[Key, str]:
-    return {Key.of(body): value_of(body) for body in server.objects.values()}
-
-
-def watches(server: FakeApiServer) -> int:
-    return sum(bool(request.query.get("watch")) for request in server.requests)
 
 
 @pytest.mark.parametrize("ending", ["cut", "end"])
