@@ -225,8 +225,7 @@ class Node:
 
     def _restart(self) -> None:
         cache = TreeCache(self.kernel, ModelWatch(self.kernel))
-        naming = self.paths.naming
-        self.reconciler = Reconciler(self.kernel, cache, naming, MOST_CHECKS)
+        self.reconciler = Reconciler(self.kernel, cache, self.paths.naming, MOST_CHECKS)
         self._is_new = True
 
     def _outside(self, action: Outside) -> None:

@@ -20,7 +20,6 @@ from support.real.waiting import eventually, running
 from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, truth, value_of, watches
 
 FAST = InformerTiming(backoff_base_seconds=0.01, backoff_cap_seconds=0.02)
-
 ALL = Source(CONFIG_MAPS)
 
 

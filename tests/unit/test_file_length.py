@@ -1,0 +1,33 @@
+"""No file is longer than 300 lines, but for those that are listed with a reason."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MOST_LINES = 300
+FOLDERS = (
+    *("crds", "daemon", "client", "operator", "enforcer", "cli", "lab", "campaigns"),
+    *("benchmarks", "examples", "release", "tests"),
+)
+GENERATED = ("enforcer/numapin_enforcer/runtime/generated/", "crds/numapin_api/schema/plain.py")
+LONGER = {
+    "crds/numapin_api/cpupolicy.py": "one kind: its fields with their descriptions",
+    "crds/numapin_api/nodeassignment.py": "one kind: its fields with their descriptions",
+    "tests/e2e/test_installed_as_pods.py": "one installation for all tests: it takes a minute",
+    "tests/e2e/test_vmnode.py": "one virtual machine for all tests: it takes half a minute",
+    "tests/unit/enforcer/test_agent.py": "the passes of an agent in one world",
+    "tests/unit/operator/nodes/test_release_delay.py": "a delay from begin to end in one world",
+    "tests/unit/operator/nodes/test_rollout.py": "a roll-out from begin to end in one world",
+}
+"""Path: reason. A file that grows longer is split by what its parts are about."""
+
+
+def test_no_file_is_too_long() -> None:
+    files = (one for folder in FOLDERS for one in (ROOT / folder).rglob("*.py"))
+    lines = {str(one.relative_to(ROOT)): len(one.read_text().splitlines()) for one in files}
+    longer = {
+        path
+        for path, count in lines.items()
+        if count > MOST_LINES and not path.startswith(GENERATED)
+    }
+    assert len(lines) > 1000
+    assert longer <= LONGER.keys()
