@@ -14,7 +14,7 @@ from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.assignment_writer import AssignmentWriter
 from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
-from numapin_operator.nodes.decide.memory import NOTHING, Moment, NodeMemory
+from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory
 from numapin_operator.nodes.decide.waits import with_waits
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.picture import picture_of

@@ -9,7 +9,7 @@ from numapin_api.duration import MAX_SECONDS, duration_seconds
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
 from numapin_operator.nodes.decide import NodePicture, Write, decide
-from numapin_operator.nodes.decide.memory import NOTHING, Moment, NodeMemory, Release
+from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory, Release
 from numapin_operator.nodes.decide.waits import with_waits
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState

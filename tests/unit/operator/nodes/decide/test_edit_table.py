@@ -8,7 +8,7 @@ import pytest
 
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import NodePicture, decide
-from numapin_operator.nodes.decide.memory import Moment, NodeMemory, Release
+from numapin_operator.nodes.decide.decision import Moment, NodeMemory, Release
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.selection import mark_selected
 from support.values.operator import (
