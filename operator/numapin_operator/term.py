@@ -12,10 +12,10 @@ from numapin_operator.annotation.writer import WORKERS as ANNOTATING
 from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.controller import Controller
-from numapin_operator.nodes.eviction import Evictor
-from numapin_operator.nodes.eviction_history import EvictionHistory
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictor import Evictor
+from numapin_operator.nodes.eviction.history import EvictionHistory
 from numapin_operator.nodes.outputs import Outputs
-from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue

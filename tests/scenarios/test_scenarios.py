@@ -11,9 +11,9 @@ from numapin_api.hardware.machine_file import parse_machine
 from numapin_api.quantity import millis
 from numapin_client.resources import Key
 from numapin_operator.nodes.controller import Controller
-from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
-from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView

@@ -10,12 +10,12 @@ from numapin_api.conditions.reasons import Reason
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.api_server import Cluster
-from numapin_operator.nodes.absence import Absences, BehindError
 from numapin_operator.nodes.assignment_writer import AssignmentWriter
-from numapin_operator.nodes.claims import Claims
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory
 from numapin_operator.nodes.decide.waits import with_waits
+from numapin_operator.nodes.lookups.absence import Absences, BehindError
+from numapin_operator.nodes.lookups.claims import Claims
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState

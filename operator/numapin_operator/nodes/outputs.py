@@ -12,17 +12,17 @@ from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.nodes.assignment_writer import WriteResult
 from numapin_operator.nodes.decide import Decision, Write
-from numapin_operator.nodes.evictable import consequence
-from numapin_operator.nodes.eviction import Evictor
-from numapin_operator.nodes.moves.notices import notices_of_moves
-from numapin_operator.nodes.moves.telling import NobodyTold, Telling
-from numapin_operator.nodes.notices import notice_of_waiting, notices_of_written
-from numapin_operator.nodes.refusal_events import (
+from numapin_operator.nodes.events.notices import notice_of_waiting, notices_of_written
+from numapin_operator.nodes.events.refusal_events import (
     KEEPS,
     RefusalEvents,
     fresh_refusals,
     fresh_waits,
 )
+from numapin_operator.nodes.eviction.evictable import consequence
+from numapin_operator.nodes.eviction.evictor import Evictor
+from numapin_operator.nodes.moves.notices import notices_of_moves
+from numapin_operator.nodes.moves.telling import NobodyTold, Telling
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.telemetry.states import Written

@@ -7,9 +7,9 @@ from typing import Any
 from numapin_client.resources import Key
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.nodes.controller import Controller
-from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
-from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.observe.versioned_cache import Listed

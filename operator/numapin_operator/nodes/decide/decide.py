@@ -12,14 +12,14 @@ from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
 from numapin_operator.nodes.decide.outcome import outcome_of
-from numapin_operator.nodes.decide.waits import with_times
-from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
-from numapin_operator.nodes.returning import (
+from numapin_operator.nodes.decide.returning import (
     as_admitted,
     before_plan,
     is_released,
     reports_running,
 )
+from numapin_operator.nodes.decide.waits import with_times
+from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import (
     Plan,

@@ -12,7 +12,7 @@ from numapin_api.text import first_texts
 from numapin_operator.nodes.decide.decision import NodePicture
 from numapin_operator.nodes.decide.generations import is_written
 from numapin_operator.nodes.decide.remarks import joined, remarks
-from numapin_operator.nodes.returning import reports_running
+from numapin_operator.nodes.decide.returning import reports_running
 from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import Outdated, Plan
 from numapin_operator.policies.status import (

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from numapin_client.resources import Key
-from numapin_operator.nodes.eviction import Evictor
-from numapin_operator.nodes.refusal_events import RefusalEvents
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.versioned_cache import VersionedCache

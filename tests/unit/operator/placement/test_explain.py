@@ -7,7 +7,7 @@ import pytest
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import Topology
-from numapin_operator.nodes.refusal_events import KEEPS, event_about
+from numapin_operator.nodes.events.refusal_events import KEEPS, event_about
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView, plan_node
 from support.values.placement import GIB, NO_UIDS, machine, pod, policy, resources

@@ -6,9 +6,9 @@ import pytest
 
 from numapin_client.resources import Key
 from numapin_operator.nodes.controller import Controller
-from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
-from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.records import AssignmentView

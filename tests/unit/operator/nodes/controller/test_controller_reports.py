@@ -4,7 +4,7 @@ import pytest
 
 from numapin_client.errors import InvalidError
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
-from numapin_operator.nodes.eviction import PAUSE_SECONDS
+from numapin_operator.nodes.eviction.evictor import PAUSE_SECONDS
 from numapin_operator.policies.status import Phase
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, held, operator_of_one_node, report, spec

@@ -9,9 +9,9 @@ import pytest
 from numapin_client.errors import TooManyRequestsError
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.nodes.controller import Controller
-from numapin_operator.nodes.eviction import Evictor
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
-from numapin_operator.nodes.refusal_events import RefusalEvents
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from numapin_client.resources import Key
-from numapin_operator.nodes.eviction import PAUSE_SECONDS
-from numapin_operator.nodes.eviction_history import FIRST_DELAY_SECONDS
+from numapin_operator.nodes.eviction.evictor import PAUSE_SECONDS
+from numapin_operator.nodes.eviction.history import FIRST_DELAY_SECONDS
 from support.fakes.worlds.eviction_world import EvictionWorld
 from support.real.waiting import running
 

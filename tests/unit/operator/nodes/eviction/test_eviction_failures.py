@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from numapin_client.errors import ConnectionFailedError, ForbiddenError, TooManyRequestsError
-from numapin_operator.nodes.eviction import PAUSE_SECONDS, RETRY_SECONDS
+from numapin_operator.nodes.eviction.evictor import PAUSE_SECONDS, RETRY_SECONDS
 from support.fakes.worlds.eviction_world import EvictionWorld
 from support.real.waiting import running
 

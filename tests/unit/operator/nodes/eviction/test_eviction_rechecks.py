@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numapin_client.resources import Key
-from numapin_operator.nodes.eviction import PAUSE_SECONDS
+from numapin_operator.nodes.eviction.evictor import PAUSE_SECONDS
 from support.fakes.worlds.eviction_world import EVICT, EvictionWorld, placed, refusal
 from support.real.waiting import running
 from support.values.operator import condition, pod_view, policy_body

@@ -19,9 +19,9 @@ from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.worker import Worker
 from numapin_operator.api_server import Cluster
-from numapin_operator.nodes.evictable import Candidate, candidates
-from numapin_operator.nodes.eviction_history import EvictionHistory
-from numapin_operator.nodes.refusal_events import RefusalEvents
+from numapin_operator.nodes.events.refusal_events import RefusalEvents
+from numapin_operator.nodes.eviction.evictable import Candidate, candidates
+from numapin_operator.nodes.eviction.history import EvictionHistory
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.queues.turns import Turns
 

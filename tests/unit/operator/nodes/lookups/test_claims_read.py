@@ -7,7 +7,7 @@ import pytest
 
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import Key
-from numapin_operator.nodes.claims import (
+from numapin_operator.nodes.lookups.claims import (
     AGAIN_SECONDS,
     LONGEST_AGAIN_SECONDS,
     MOST_READS,

@@ -2,7 +2,7 @@ import pytest
 
 from numapin_api.nodeassignment import Refusal
 from numapin_client.errors import ConnectionFailedError, TooManyRequestsError
-from numapin_operator.nodes.refusal_events import (
+from numapin_operator.nodes.events.refusal_events import (
     ATTEMPTS,
     QUIET_SECONDS,
     WAITING_EVENTS,

@@ -9,7 +9,7 @@ import pytest
 from numapin_api.conditions.reasons import Reason
 from numapin_api.topology import Topology
 from numapin_client.resources import Key
-from numapin_operator.nodes.evictable import candidates
+from numapin_operator.nodes.eviction.evictable import candidates
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator
 from support.values.operator import (

@@ -6,8 +6,8 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.nodeassignment import Refusal
-from numapin_operator.nodes.eviction_history import Cause
-from numapin_operator.nodes.returning import kubelet_pins
+from numapin_operator.nodes.decide.returning import kubelet_pins
+from numapin_operator.nodes.eviction.history import Cause
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.origin import CRITICAL_PRIORITY
 from numapin_operator.observe.records import PolicyView

@@ -7,8 +7,8 @@ import pytest
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
-from numapin_operator.nodes.absence import BehindError
 from numapin_operator.nodes.decide.decision import VANISHED_SECONDS
+from numapin_operator.nodes.lookups.absence import BehindError
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, held, report
 from support.values.operator import node_view, pod_view

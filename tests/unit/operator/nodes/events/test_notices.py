@@ -6,12 +6,12 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
 from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
-from numapin_operator.nodes.notices import (
+from numapin_operator.nodes.events.notices import (
     notice_of_waiting,
     notices_of_pinned,
     notices_of_resized,
 )
-from numapin_operator.nodes.refusal_events import (
+from numapin_operator.nodes.events.refusal_events import (
     MOST_NOTICES,
     NOTICES_PER_SECOND,
     WAITING_EVENTS,

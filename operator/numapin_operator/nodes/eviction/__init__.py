@@ -1,0 +1,1 @@
+"""Refused pods that the policy wants evicted."""

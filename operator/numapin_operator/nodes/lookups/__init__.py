@@ -1,0 +1,1 @@
+"""What is read from the API server about one node, because no watch tells it."""
