@@ -35,7 +35,7 @@ from numapin_operator.settings import Settings, parse_settings
 
 with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):
     from numapin_operator.application import Application
-    from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
+    from numapin_operator.observe.policy_source.kopf_source import CHATTY_LOGGERS
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1

@@ -22,7 +22,7 @@ from numapin_daemon.slices import Slices
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
 
 LIST_ATTEMPTS: Final = 5

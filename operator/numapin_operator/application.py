@@ -25,11 +25,11 @@ from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.missing_rights import MissingRights
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage, describe_outages
-from numapin_operator.observe.history import HistoryCheck
-from numapin_operator.observe.inbox import Inbox
 from numapin_operator.observe.informers import build_informers
-from numapin_operator.observe.kopf_source import EventHandlers, KopfSource
-from numapin_operator.observe.list_comparison import ListComparison
+from numapin_operator.observe.policy_source.history import HistoryCheck
+from numapin_operator.observe.policy_source.inbox import Inbox
+from numapin_operator.observe.policy_source.kopf_source import EventHandlers, KopfSource
+from numapin_operator.observe.policy_source.list_comparison import ListComparison
 from numapin_operator.placement import PodView
 from numapin_operator.telemetry.pod_paths import PodPaths
 from numapin_operator.telemetry.readings import Readings

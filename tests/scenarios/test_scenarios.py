@@ -17,7 +17,7 @@ from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import SystemReservation
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue

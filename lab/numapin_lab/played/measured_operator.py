@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from numapin_operator.__main__ import main
 from numapin_operator.application import Application
-from numapin_operator.observe import kopf_source
+from numapin_operator.observe.policy_source import kopf_source
 
 PAUSE_SECONDS, WRITE_SECONDS = 0.02, 1.0
 

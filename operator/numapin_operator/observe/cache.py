@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_client.resources import Key
-from numapin_operator.observe.pods.index import PodIndex
-from numapin_operator.observe.ranking import Ranking
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.observe.tombstones import Tombstones, node_key
-from numapin_operator.observe.versioned_cache import Listed, VersionedCache
+from numapin_operator.observe.stores.pod_index import PodIndex
+from numapin_operator.observe.stores.ranking import Ranking
+from numapin_operator.observe.stores.tombstones import Tombstones, node_key
+from numapin_operator.observe.stores.versioned_cache import Listed, VersionedCache
 from numapin_operator.placement import PodView
 
 Json = Mapping[str, Any]

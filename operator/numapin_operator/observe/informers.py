@@ -16,7 +16,7 @@ from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
 
 LIVE_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

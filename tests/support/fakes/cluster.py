@@ -18,7 +18,7 @@ from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
 
 Body = dict[str, Any]

@@ -48,7 +48,7 @@ def test_a_daemon_without_its_extra_says_what_to_install(
 @pytest.mark.parametrize(
     ("program", "module"),
     [
-        ("numapin_operator", "numapin_operator.observe.kopf_source"),
+        ("numapin_operator", "numapin_operator.observe.policy_source.kopf_source"),
         ("numapin_operator", "kopf._core"),
         ("numapin_enforcer", "grpclib.client"),
         ("numapin_enforcer", "h2"),

@@ -18,7 +18,7 @@ from numapin_operator.__main__ import (
     limit_collector,
     main,
 )
-from numapin_operator.observe.kopf_source import CHATTY_LOGGERS
+from numapin_operator.observe.policy_source.kopf_source import CHATTY_LOGGERS
 
 KUBECONFIG = """\
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]

@@ -14,7 +14,7 @@ from numapin_operator.installation.leadership import Leadership
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, PolicyView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.telemetry.table import METRICS
 from numapin_operator.term import Lasting, Term
 from support.fakes.cluster import FakeCluster

@@ -10,7 +10,7 @@ from numapin_operator.nodes.picture import pods_on
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.observe.tombstones import node_key
+from numapin_operator.observe.stores.tombstones import node_key
 from numapin_operator.placement import PodView
 
 

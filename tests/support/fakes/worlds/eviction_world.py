@@ -8,7 +8,7 @@ from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.observe.versioned_cache import VersionedCache
+from numapin_operator.observe.stores.versioned_cache import VersionedCache
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import PLANNED, assignment_view, node_view, pod_view, policy_body

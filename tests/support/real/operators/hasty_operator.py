@@ -14,7 +14,8 @@ from numapin_operator import __main__ as program
 from numapin_operator.annotation import writer
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.observed_lease import LeaseTiming
-from numapin_operator.observe import contact, informers, kopf_source
+from numapin_operator.observe import contact, informers
+from numapin_operator.observe.policy_source import kopf_source
 
 TIMING = LeaseTiming(lease_seconds=4.0, renew_deadline_seconds=3.0, retry_seconds=0.5)
 

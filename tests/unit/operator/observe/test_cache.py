@@ -6,7 +6,7 @@ from dataclasses import replace
 from numapin_client.resources import Key
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores.versioned_cache import Listed
 from support.values.operator import (
     assignment_view,
     enforcer_status,

@@ -8,9 +8,10 @@ from numapin_client.client import connect
 from numapin_client.login.credentials import Login
 from numapin_client.resources import Key
 from numapin_daemon.logs.log_limit import LINES_AT_ONCE, LogLimit
-from numapin_operator.observe import informers, kopf_source
+from numapin_operator.observe import informers
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import MOST_TEXT, build_informers, decode_pod
+from numapin_operator.observe.policy_source import kopf_source
 from numapin_operator.placement import PodView
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import pod_body, pod_view

@@ -2,8 +2,8 @@
 
 from numapin_client.errors import ConnectionFailedError
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.history import HistoryCheck
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.policy_source.history import HistoryCheck
+from numapin_operator.observe.stores.versioned_cache import Listed
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
 from support.values.operator import assignment_view, node_view, policy_body, policy_view

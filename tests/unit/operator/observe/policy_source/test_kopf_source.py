@@ -10,7 +10,7 @@ from aiohttp import web
 from numapin_client.login.credentials import Login
 from numapin_daemon.clock import Clock
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
-from numapin_operator.observe.kopf_source import (
+from numapin_operator.observe.policy_source.kopf_source import (
     EndlessBackoffs,
     EventHandlers,
     KopfSource,

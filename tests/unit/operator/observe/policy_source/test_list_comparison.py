@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from numapin_client.errors import ConnectionFailedError, NotFoundError
-from numapin_operator.observe.list_comparison import ListComparison
+from numapin_operator.observe.policy_source.list_comparison import ListComparison
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
 

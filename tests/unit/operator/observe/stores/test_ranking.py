@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_operator.observe import ranking as module
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.ranking import Ranking, rank_policies
 from numapin_operator.observe.records import NodeView, PolicyView
-from numapin_operator.observe.versioned_cache import Listed
+from numapin_operator.observe.stores import ranking as module
+from numapin_operator.observe.stores.ranking import Ranking, rank_policies
+from numapin_operator.observe.stores.versioned_cache import Listed
 from support.real.lines_run import lines_run
 from support.values.operator import node_view, policy_view
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_operator.observe.versioned_cache import (
+from numapin_operator.observe.stores.versioned_cache import (
     REMEMBERED_DELETIONS,
     Listed,
     VersionedCache,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from numapin_daemon.slices import Slices
-from numapin_operator.observe import inbox
-from numapin_operator.observe.inbox import Inbox
+from numapin_operator.observe.policy_source import inbox
+from numapin_operator.observe.policy_source.inbox import Inbox
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
 

@@ -1,0 +1,1 @@
+"""What the cache of the cluster is made of."""
