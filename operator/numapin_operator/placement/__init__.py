@@ -2,12 +2,11 @@
 
 Read in this order: `requests` (what a pod asks for), `policy` (a CpuPolicy on one machine),
 `topologymanager` (which NUMA nodes can serve every resource), `cpumanager` (which CPUs),
-`memorymanager` (which memory), `allocations` (what a pod has been given). `pod` places one pod,
-`node` one after the other, `plan` makes a whole NodeAssignment; `moves` finds what to move so that
-a pod fits. Other packages import from here.
+`memorymanager` (which memory), `allocations` (what a pod has been given). `pods` places one pod,
+`machine` one after the other, `plan` makes a whole NodeAssignment; `moves` finds what to move so
+that a pod fits. Other packages import from here.
 """
 
-from numapin_operator.placement.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.assignment.moving import (
     dropped,
@@ -19,6 +18,7 @@ from numapin_operator.placement.assignment.moving import (
 from numapin_operator.placement.cpumanager.crossing import crossing_groups
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
 from numapin_operator.placement.memorymanager.pod_blocks import bound_already
@@ -31,10 +31,18 @@ from numapin_operator.placement.moves import (
     fewest_moves,
 )
 from numapin_operator.placement.new_pods.queue import Queued
-from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated, mark_outdated
 from numapin_operator.placement.plan import Plan, plan_node, plan_with
-from numapin_operator.placement.policy import NodePolicy, resolve
+from numapin_operator.placement.policy.admission import Allocatable, Unaccepted, hold_unaccepted
+from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
+from numapin_operator.placement.policy.reservation import (
+    SystemReservation,
+    free_hugepages,
+    reservation_mismatch,
+    reserved_offline,
+    used_memory,
+    with_reserved,
+)
 from numapin_operator.placement.requests import (
     CPU,
     HUGEPAGES_PREFIX,
@@ -52,14 +60,6 @@ from numapin_operator.placement.requests import (
     container_memory,
     exclusive_cpus,
     pod_cpus,
-)
-from numapin_operator.placement.reservation import (
-    SystemReservation,
-    free_hugepages,
-    reservation_mismatch,
-    reserved_offline,
-    used_memory,
-    with_reserved,
 )
 
 __all__ = [

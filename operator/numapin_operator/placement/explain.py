@@ -14,7 +14,7 @@ from numapin_operator.placement.errors import (
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 
 _LONGEST_LIST: Final = 512
 """Characters of the list: with it, the message of an Event (1,024 bytes) is whole."""

@@ -32,9 +32,9 @@ from numapin_operator.placement.errors import (
     SmtAlignmentError,
     TopologyAffinityError,
 )
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import CpuMask, NumaMask, members
-from numapin_operator.placement.node import Node
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import (
     ContainerKind,
     ContainerView,

@@ -15,7 +15,6 @@ from numapin_api.nodeassignment import (
     Refusal,
 )
 from numapin_api.topology import Topology
-from numapin_operator.placement.admission import Unaccepted, hold_unaccepted
 from numapin_operator.placement.assignment.claimed import (
     claimed_cpus,
     in_order,
@@ -36,11 +35,12 @@ from numapin_operator.placement.assignment.refusals import (
 )
 from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.errors import PolicyError
-from numapin_operator.placement.in_use import (
+from numapin_operator.placement.machine.in_use import (
     account_unbound,
     held_hugepages,
     withhold,
 )
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.within_memory import within_memory
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
@@ -48,9 +48,9 @@ from numapin_operator.placement.moves.making_room import RoomMaker, in_motion
 from numapin_operator.placement.moves.renewal import Renewal
 from numapin_operator.placement.new_pods.placing import MORE_TRIED, place_new
 from numapin_operator.placement.new_pods.queue import Queue, Queued
-from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import Outdated
-from numapin_operator.placement.policy import NodePolicy, resolve
+from numapin_operator.placement.policy.admission import Unaccepted, hold_unaccepted
+from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.node import resize_pods, resized_entries
 from numapin_operator.placement.resize.notice import with_notice

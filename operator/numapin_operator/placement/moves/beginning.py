@@ -9,7 +9,7 @@ from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import entries_of
 from numapin_operator.placement.assignment.moving import begun
 from numapin_operator.placement.assignment.size_limit import SizeLimit
-from numapin_operator.placement.in_use import node_with
+from numapin_operator.placement.machine.in_use import node_with
 from numapin_operator.placement.moves.result import Move
 from numapin_operator.placement.moves.search_space import SearchSpace
 from numapin_operator.placement.new_pods.queue import Queue

@@ -12,12 +12,12 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.moves.beginning import Starter, entry_after
 from numapin_operator.placement.moves.movable import Movable, after_move, movables, places
 from numapin_operator.placement.moves.result import Move, leaves_room
 from numapin_operator.placement.moves.search_space import SearchSpace
-from numapin_operator.placement.node import Node
 from numapin_operator.placement.outdated import is_outdated
 
 MOST_TRIALS: Final = 32

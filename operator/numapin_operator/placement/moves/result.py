@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
-from numapin_operator.placement.node import Node
 
 
 class Move(NamedTuple):

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.errors import PlacementError
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, numa_mask
-from numapin_operator.placement.node import Node
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.topologymanager.hints import CpuHints, cpu_hints_of
 
 Counts = tuple[int, ...]

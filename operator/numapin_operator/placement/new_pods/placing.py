@@ -11,8 +11,8 @@ from numapin_api.nodeassignment import MAX_REFUSED, ContainerAssignment
 from numapin_operator.placement.assignment.entries import entries_of
 from numapin_operator.placement.assignment.size_limit import SizeLimit, check_blocks
 from numapin_operator.placement.errors import AssignmentFullError, PlacementError
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.new_pods.queue import Queue
-from numapin_operator.placement.node import Node
 from numapin_operator.placement.pods.fitting import MOST_TRIED_IN_PLAN, Trials
 from numapin_operator.placement.requests import PodView
 

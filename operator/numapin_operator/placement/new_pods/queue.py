@@ -7,10 +7,10 @@ from functools import cached_property
 from numapin_api.cpuset import CpuSet
 from numapin_operator.placement.allocations import Block, PodAllocation
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.in_use import account_refused, node_with
+from numapin_operator.placement.machine.in_use import account_refused, node_with
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, members
-from numapin_operator.placement.node import Node
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import Capacity, PodView
 
 

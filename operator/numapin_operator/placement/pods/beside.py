@@ -2,7 +2,7 @@
 
 from numapin_operator.placement.cpumanager.take import Method
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.topologymanager.cheapest_set import Wanted
 from numapin_operator.placement.topologymanager.distances import distances_of
 from numapin_operator.placement.topologymanager.hints import MemoryHints

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numapin_api.cpuset import MemSet
 from numapin_api.quantity import exact_bytes, plural
 from numapin_operator.placement.masks import members
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import CpuHints, Impossible, MemoryHints
 from numapin_operator.placement.topologymanager.subset_search import SubsetSearch

@@ -10,7 +10,7 @@ from numapin_operator.placement.errors import PlacementError, TopologyAffinityEr
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.pod import PodPlacement
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import PodView, exclusive_cpus, least_pod_cpus, pod_cpus
 
 MOST_TRIED: Final = 32

@@ -10,7 +10,7 @@ from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.pods.beside import cpus_beside_memory
 from numapin_operator.placement.pods.constraint import RefusedRequest
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import (
     NOWHERE,

@@ -14,7 +14,7 @@ from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.hint import HintFinder
 from numapin_operator.placement.pods.pod_level import PodLevelPlacement
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import (
     ContainerKind,
     ContainerView,

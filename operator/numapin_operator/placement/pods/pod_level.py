@@ -23,7 +23,7 @@ from numapin_operator.placement.pods.pod_shares import (
     starves_of_cpus,
     starves_of_memory,
 )
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import (
     PodView,
     pod_cpus,

@@ -12,7 +12,7 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.topologymanager.hints import (
     CpuHints,
     Impossible,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import (
     MEMORY,
     Amounts,

@@ -7,7 +7,7 @@ from numapin_operator.placement.allocations import Block, mems_of
 from numapin_operator.placement.errors import NotEnoughMemoryError
 from numapin_operator.placement.masks import CpuMask, NumaMask, members
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import MEMORY, Amounts
 from numapin_operator.placement.resize.cpus import allows_memory
 from numapin_operator.placement.topologymanager.distances import distances_of

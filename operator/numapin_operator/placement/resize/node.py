@@ -7,7 +7,7 @@ from numapin_api.nodeassignment import ContainerAssignment, Refusal
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import entries_of, refusal_of
-from numapin_operator.placement.node import Node
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.demand import may_differ
 from numapin_operator.placement.resize.pod import PodResize

@@ -13,8 +13,8 @@ from numapin_operator.placement.allocations import ContainerAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import giving_back
 from numapin_operator.placement.assignment.size_limit import SizeLimit
-from numapin_operator.placement.node import Node
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.machine.node import Node
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.demand import may_differ
 from numapin_operator.placement.resize.pod import PodResize

@@ -18,8 +18,8 @@ from numapin_operator.placement.errors import (
     SmtAlignmentError,
 )
 from numapin_operator.placement.explain import what_is_free
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
-from numapin_operator.placement.node import Node
 from numapin_operator.placement.requests import (
     MEMORY,
     Amounts,

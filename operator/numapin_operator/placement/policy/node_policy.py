@@ -7,7 +7,6 @@ from typing import Final
 from numapin_api.cpupolicy import CpuPolicySpec, Options
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
-from numapin_operator.placement.admission import Allocatable
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.packed import Packing
 from numapin_operator.placement.cpumanager.take import CpuTaker, Method
@@ -15,6 +14,7 @@ from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import bindable_memory
+from numapin_operator.placement.policy.admission import Allocatable
 from numapin_operator.placement.requests import Capacity
 from numapin_operator.placement.topologymanager.distances import distances_of
 from numapin_operator.placement.topologymanager.merge import HintMerger

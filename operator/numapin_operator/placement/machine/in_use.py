@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
-from numapin_operator.placement.node import Node
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import MEMORY, Capacity, PodView, pod_memory
 
 ACCOUNTED_QOS: Final = "Guaranteed"

@@ -9,7 +9,7 @@ from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.fitting import Fitting, Trials
 from numapin_operator.placement.pods.pod import PodPlacement
-from numapin_operator.placement.policy import NodePolicy
+from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import PodView
 
 

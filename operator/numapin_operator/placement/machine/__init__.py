@@ -1,0 +1,1 @@
+"""One machine and what is in use of it."""

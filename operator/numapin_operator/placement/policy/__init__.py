@@ -1,0 +1,1 @@
+"""A policy on one machine: what it keeps back, and for which pods its Node has room."""
