@@ -159,8 +159,11 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
     plan = _plan_for(picture, node, governing, reference)
     if picture.release_at is None and plan.spec.release_at is not None:
         plan = replace(plan, spec=plan.spec.model_copy(update={"release_at": None}))
-    if before is not None and is_settled(before.spec, plan.spec):
-        return replace(plan, spec=before.spec)
+    if before is not None:
+        # A release that is withdrawn leaves the settings as they are too.
+        kept = before.spec.model_copy(update={"release_at": plan.spec.release_at})
+        if is_settled(kept, plan.spec):
+            return replace(plan, spec=kept)
     return replace(plan, spec=with_since(before, plan.spec))
 
 

@@ -6,7 +6,7 @@ The changes are counted where they are written, by what the NodeAssignments say.
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
@@ -197,8 +197,20 @@ STEPS = st.lists(
 )
 
 
+WITHDRAWN = [
+    ("delete", "node-0", "one", 1),
+    ("edit", "node-0", "one", 1),
+    ("label", "node-0", "one", 1),
+    ("mode None", "node-0", "one", 1),
+    ("edit", "node-0", "one", 1),
+]
+"""Nodes follow another object of their policy, which changes nothing; then a release is withdrawn
+while they wait for their turn."""
+
+
 @settings(deadline=None, max_examples=30)
 @given(STEPS)
+@example(WITHDRAWN)
 async def test_the_pace_holds_and_all_follow(steps: list[tuple[str, str, str, int]]) -> None:
     world = World()
     world.edit("one", reserved={"count": 1})
