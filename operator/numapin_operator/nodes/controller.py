@@ -21,7 +21,7 @@ from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.placement import PodView
-from numapin_operator.policies.rollout import Rollout, Turn
+from numapin_operator.policies.rollout import Rollout
 from numapin_operator.policies.status import stalled, waiting_for_turn
 from numapin_operator.queues.work import Work
 from numapin_operator.queues.workqueue import WorkQueue
@@ -97,9 +97,9 @@ class Controller:
         """
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._absences.confirm(name)
-            turn, picture = self._take_in(name, late)
+            picture = self._take_in(name, late)
             if await self._claims.read(picture):
-                turn, picture = self._take_in(name, late)
+                picture = self._take_in(name, late)
             decision = self._decide(picture)
             try:
                 result = await self._writer.write(picture, decision)
@@ -112,25 +112,25 @@ class Controller:
                 await self._writer.read_again(name)
             else:
                 self._outputs.report(result)
-                self._settle(name, turn, decision)
+                self._settle(picture, decision)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
                 return
 
-    def _take_in(self, name: str, late: Sequence[PodView]) -> tuple[Turn, NodePicture]:
+    def _take_in(self, name: str, late: Sequence[PodView]) -> NodePicture:
         """Give a node its turn if there is room, and begin the waits that its picture begins."""
         self._rollout.admit(name)
-        turn = self._rollout.turn(name)
-        picture = with_waits(self._picture(name, late, turn))
+        picture = with_waits(self._picture(name, late))
         self._remember(name, picture.memory)
-        return turn, picture
+        return picture
 
-    def _picture(self, name: str, late: Sequence[PodView], turn: Turn) -> NodePicture:
+    def _picture(self, name: str, late: Sequence[PodView]) -> NodePicture:
         """What a decision depends on, by the policy whose turn it is on the node."""
+        turn = self._rollout.turn(name)
         return replace(
             self._claims.mark(picture_of(self._state, name, late, turn.policy)),
             told=self._outputs.telling.told(name),
-            turn_wait=turn.wait,
+            turn=turn,
             memory=self._memory.get(name, NOTHING),
             now=Moment(self._clock.now().timestamp(), self._clock.monotonic()),
         )
@@ -147,9 +147,9 @@ class Controller:
         else:
             self._memory[name] = memory
 
-    def _settle(self, name: str, turn: Turn, decision: Decision) -> None:
+    def _settle(self, picture: NodePicture, decision: Decision) -> None:
         """Report what became of the governing policy on a node, and have the node planned again."""
-        outcome, outputs = decision.outcome, self._outputs
+        name, turn, outcome, outputs = picture.name, picture.turn, decision.outcome, self._outputs
         self._remember(name, decision.memory)
         if decision.overdue:
             outputs.log.not_released(name)

@@ -5,6 +5,7 @@ Does no I/O.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -36,6 +37,9 @@ class Turn:
 
     policy: PolicyView | None
     wait: str = ""
+
+
+NO_TURN: Final = Turn(None)
 
 
 class Rollout:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
 from numapin_operator.placement import PodView, Queued, Unaccepted
+from numapin_operator.policies.rollout import NO_TURN, Turn
 from numapin_operator.policies.status import NodeOutcome
 
 VANISHED_SECONDS: Final = 300.0
@@ -99,7 +100,7 @@ class NodePicture:
         now: the time; None if no move may begin or go on, and no wait begin or end.
         told: since when pods know which CPUs leave them; None if nothing waits for that.
         lost: what the assignment said before it was deleted, or came back in an older state.
-        turn_wait: why it does not follow the governing policy yet; empty if it does.
+        turn: by which policy it is planned, and why that is not the governing one, if so.
         claims_due: when claims of its pods must be read again, by the monotonic clock; None for
             never.
         memory: what this term remembers of it.
@@ -116,7 +117,7 @@ class NodePicture:
     told: Mapping[str, float] | None = None
     release_delay: str | None = None
     lost: NodeAssignmentSpec | None = None
-    turn_wait: str = ""
+    turn: Turn = NO_TURN
     claims_due: float | None = None
     memory: NodeMemory = NOTHING
 

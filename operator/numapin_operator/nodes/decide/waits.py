@@ -59,7 +59,7 @@ def with_times(picture: NodePicture, decision: Decision) -> Decision:
     over_at = None if since is None else since + ENFORCER_SECONDS
     is_overdue = over_at is not None and over_at <= now.monotonic
     outcome = decision.outcome
-    if is_overdue and outcome is not None and not picture.turn_wait:
+    if is_overdue and outcome is not None and not picture.turn.wait:
         outcome = _not_served(outcome)
     times = _times(picture, decision, None if is_overdue else over_at)
     return replace(
@@ -84,10 +84,10 @@ def _unanswered_since(picture: NodePicture, decision: Decision, now: Moment) -> 
     """
     since, outcome = picture.memory.unanswered_since, decision.outcome
     if decision.releasing or (
-        outcome is not None and outcome.reason in _WAITING and not picture.turn_wait
+        outcome is not None and outcome.reason in _WAITING and not picture.turn.wait
     ):
         return now.monotonic if since is None else since
-    return since if picture.turn_wait else None
+    return since if picture.turn.wait else None
 
 
 def _not_served(outcome: NodeOutcome) -> NodeOutcome:

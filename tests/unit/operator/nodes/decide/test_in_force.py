@@ -10,6 +10,7 @@ from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.nodes.decide.decision import NOTHING, Moment
 from numapin_operator.nodes.decide.waits import ENFORCER_SECONDS, with_times
 from numapin_operator.observe.records import AssignmentView, NodeView
+from numapin_operator.policies.rollout import Turn
 from numapin_operator.policies.status import NodeOutcome, Phase, waiting
 from numapin_operator.policies.tally import Tally
 from support.values.operator import (
@@ -141,7 +142,7 @@ class Waiting:
 
     def decide(self, outcome: NodeOutcome | None, **others: Any) -> Decision:
         """What becomes of an outcome now."""
-        seen = replace(picture(), now=self.now, memory=self.memory, turn_wait="")
+        seen = replace(picture(), now=self.now, memory=self.memory)
         decision = with_times(replace(seen, **others), Decision(Write.NOTHING, outcome=outcome))
         self.memory = decision.memory
         return decision
@@ -179,7 +180,7 @@ def test_a_node_that_waits_for_its_turn_keeps_the_time_of_its_enforcer() -> None
     node = Waiting()
     node.decide(NO_HARDWARE)
     node.now = node.now.after(ENFORCER_SECONDS)
-    assert node.decide(NO_HARDWARE, turn_wait="others change").outcome is NO_HARDWARE
+    assert node.decide(NO_HARDWARE, turn=Turn(POLICY, "others change")).outcome is NO_HARDWARE
     late = node.decide(NO_HARDWARE).outcome
     assert late is not None
     assert late.phase is Phase.NOT_SERVED
