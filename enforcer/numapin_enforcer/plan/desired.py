@@ -247,7 +247,7 @@ class _Found:
         if awaited is not None:
             return _Identity(_Certainty.AWAITED, awaited)
         for one in listed.values():
-            named = (parsed.pod_uid, one.container) in self._named
+            named = one.key in self._named
             if one.exclusive and not named and self._rules.online(one) == cgroup.effective_cpus:
                 return _Identity(_Certainty.ON_ITS_CPUS, one)
         return _Identity(_Certainty.UNKNOWN, None)
@@ -259,7 +259,7 @@ class _Found:
         return cgroup.effective_cpus & CpuSet.union(
             self._rules.online(one)
             for one in self._rules.listed(pod_uid).values()
-            if one.exclusive and (pod_uid, one.container) not in self._named
+            if one.exclusive and one.key not in self._named
         )
 
     def _awaited(
@@ -278,7 +278,7 @@ class _Found:
             assigned = self._rules.assigned(one)
             if not assigned.exclusive:
                 continue
-            if (pod_uid, one.container) in self._named:
+            if one.key in self._named:
                 named_cpus |= assigned.cpus
             else:
                 unnamed[assigned.cpus, assigned.mems] = one

@@ -170,7 +170,7 @@ def _lacks(
     lacks = (lack for one in found.values() for lack in (one.lack, one.unbound))
     yield from (lack for lack in lacks if lack is not None)
     for one in spec.containers:
-        key = (one.pod_uid, one.container)
+        key = one.key
         if one.exclusive and key in evidence.strays and key not in found:
             yield stray(one, evidence, kubepods)
 
@@ -183,7 +183,7 @@ def _by_name(found: Iterable[InForce], evidence: Evidence) -> dict[tuple[str, st
     """
     named: dict[tuple[str, str], InForce] = {}
     for one in found:
-        key = (one.container.pod_uid, one.container.container)
+        key = one.container.key
         if one.path in evidence.starting or (key in named and one.path in evidence.deserted):
             continue
         if key not in named or named[key].path in evidence.deserted or one.lack is not None:
@@ -195,7 +195,7 @@ def _unsaved(
     found: Mapping[tuple[str, str], InForce], restart_spec: NodeAssignmentSpec
 ) -> frozenset[tuple[str, str]]:
     """Exclusive containers that have other CPUs in `restart_spec`, or none."""
-    known = {(one.pod_uid, one.container): one for one in restart_spec.containers}
+    known = {one.key: one for one in restart_spec.containers}
     return frozenset(
         key for key, one in found.items() if one.exclusive and one.container != known.get(key)
     )

@@ -25,7 +25,7 @@ class InForceTimes:
     def __init__(self, known: NodeAssignmentSpec | None) -> None:
         """Args: containers of `known` are not timed: they may have been in force before."""
         self._since: dict[tuple[str, str], float] = {}
-        self._timed = {(one.pod_uid, one.container) for one in known.containers} if known else set()
+        self._timed = {one.key for one in known.containers} if known else set()
         self._summary: Summary | None = None
 
     def update(self, done: Pass, summary: Summary | None) -> list[InForce]:
@@ -36,10 +36,10 @@ class InForceTimes:
         if done.spec is None or summary is None or summary is self._summary:
             return []
         self._summary = summary
-        named = {(one.pod_uid, one.container): one for one in done.spec.containers}
+        named = {one.key: one for one in done.spec.containers}
         found, present = list[InForce](), set[tuple[str, str]]()
         for one in summary.containers:
-            key = one.pod_uid, one.container
+            key = one.key
             if key not in named or not named[key].exclusive:
                 continue
             present.add(key)

@@ -64,7 +64,7 @@ def as_admitted(assignment: AssignmentView, pods: Sequence[PodView]) -> Sequence
     bound = [one for one in assignment.spec.containers if one.memory and not one.cpus]
     listed: tuple[ContainerAssignment | KubeletContainer, ...]
     listed = (*bound, *assignment.status.kubelet_containers)
-    has = {(one.pod_uid, one.container): len(one.cpus) for one in listed}
+    has = {one.key: len(one.cpus) for one in listed}
     if not has:
         return pods
     return [pod if pod.edited else _as_admitted(pod, has) for pod in pods]
@@ -126,11 +126,9 @@ def _taken_over(
     the policy again, and refused pods are tried again.
     """
     pods, taken = {one.pod_uid for one in kept}, CpuSet.union(one.cpus for one in kept)
-    planned = {(one.pod_uid, one.container) for one in kept if not one.cpus}
+    planned = {one.key for one in kept if not one.cpus}
     known = [
-        one.model_copy(update={"cpus": CpuSet()})
-        if (one.pod_uid, one.container) in planned
-        else one
+        one.model_copy(update={"cpus": CpuSet()}) if one.key in planned else one
         for one in spec.containers
         if one.pod_uid in pods and not one.claimed
     ]

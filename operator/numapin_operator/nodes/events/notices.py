@@ -62,8 +62,8 @@ def notices_of_resized(
         pods: those of the node, by UID.
         topology: the machine.
     """
-    had = {(one.pod_uid, one.container): one for one in before.containers} if before else {}
-    has = {(one.pod_uid, one.container): one for one in after.containers}
+    had = {one.key: one for one in before.containers} if before else {}
+    has = {one.key: one for one in after.containers}
     known = {uid for uid, _ in had}
     for key in dict.fromkeys((*had, *has)):
         one, earlier, pod = has.get(key), had.get(key), pods.get(key[0])

@@ -33,9 +33,9 @@ def changes(
 
     One that only gives CPUs back is told like any that is resized.
     """
-    known = {(one.pod_uid, one.container): one for one in (before.containers if before else ())}
+    known = {one.key: one for one in (before.containers if before else ())}
     for one in after.containers if after else ():
-        earlier = known.get((one.pod_uid, one.container))
+        earlier = known.get(one.key)
         change = Change(earlier, one) if earlier is not None else None
         if change is None or is_giving_back(change.before) or is_giving_back(one):
             continue

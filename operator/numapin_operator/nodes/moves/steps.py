@@ -120,7 +120,7 @@ def _is_in_force(entry: ContainerAssignment, assignment: AssignmentView) -> bool
     """
     moving = entry.moving
     for one in assignment.status.containers:
-        if (one.pod_uid, one.container) == (entry.pod_uid, entry.container):
+        if one.key == entry.key:
             bound = not (moving and moving.leaving_mems) or one.mems == entry.mems
             return one.cpus == entry.cpus and bound
     return assignment.status.observed_generation >= assignment.generation
@@ -138,7 +138,7 @@ def move_rules(
     spec, dynamic = assignment.spec, policy.dynamic
     chosen = {pod.uid for pod in pods if selects(dynamic.pod_selector, pod.labels)}
     allowed = {
-        (one.pod_uid, one.container): one
+        one.key: one
         for one in spec.containers
         if one.exclusive and not one.claimed and one.pod_uid in chosen
     }
