@@ -97,13 +97,13 @@ scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 1
 	$(BIN)/python -m numapin_benchmarks.scale.plot docs/images/scale.json
 
 hostile: setup system  ## an hour of random valid and hostile objects against the operator
-	$(BIN)/python -m numapin_campaigns.hostile --minutes 60
+	$(BIN)/python -m numapin_campaigns hostile --minutes 60
 
 histories: setup  ## search random histories for a write that breaks an invariant (COUNT=10000 of each kind)
-	$(BIN)/python -m numapin_campaigns.histories --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
+	$(BIN)/python -m numapin_campaigns histories --count $(or $(COUNT),10000) $(if $(FROM),--from $(FROM))
 
 exhaustive: setup  ## play every history of tiny nodes: each pair of specs, each start state, each single fault (ONLY=a class, SHARD=1/4, STATE=FILE; hours)
-	$(BIN)/python -m numapin_campaigns.histories.worlds $(if $(ONLY),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
+	$(BIN)/python -m numapin_campaigns exhaustive $(if $(ONLY),--only "$(ONLY)") $(if $(SHARD),--shard $(SHARD)) --state $(or $(STATE),.exhaustive.json)
 
 moves: setup  ## what moving containers gains, drawn; and searches compared with every way to move (COUNT=3000)
 	$(BIN)/python -m numapin_benchmarks.moves --check $(or $(COUNT),3000)
@@ -112,13 +112,13 @@ moves: setup  ## what moving containers gains, drawn; and searches compared with
 	$(BIN)/python -m numapin_benchmarks.moves.plot docs/images/moves.json
 
 told: setup system  ## does a workload see that CPUs will leave before they do? 100 moves in a virtual machine (COUNT=, NOTICE=2s)
-	$(BIN)/python -m numapin_campaigns.told --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s)
+	$(BIN)/python -m numapin_campaigns told --moves $(or $(COUNT),100) --notice $(or $(NOTICE),2s) --dir .lab-told
 
 steps: setup system  ## kill every choice of operator, enforcer and standby at each step of a resize and of a move (an hour)
 	NUMAPIN_TEST_STEPS=all $(BIN)/pytest tests/e2e/pods/test_resize_steps.py tests/e2e/virtual_machine/test_move_steps.py
 
 upgrade: setup system  ## replace each part by that of another commit and back while a pod is pinned (FROM=a tag or commit)
-	$(BIN)/python -m numapin_campaigns.upgrade --from $(or $(FROM),$(error set FROM to a tag or a commit))
+	$(BIN)/python -m numapin_campaigns upgrade --from $(or $(FROM),$(error set FROM to a tag or a commit)) --dir .lab-upgrade
 
 images:  ## build the images of operator and enforcer (BASE=, TAG=, OUTPUT=; needs buildah)
 	images/build $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG)) $(if $(OUTPUT),--output $(OUTPUT))

@@ -1,100 +1,110 @@
 """Does a workload see that CPUs will leave it before they do? Each of many moves is checked.
 
-    python -m numapin_campaigns.told [--moves N] [--notice 2s] [--dir LAB] [-o FILE]
-
-Starts a lab whose node is a virtual machine with two NUMA nodes and a real kubelet. A container is
-moved back and forth between them. A process in it watches its file of the downward API with inotify
-and asks the kernel each millisecond which CPUs it may use. The status is 1 unless it saw the notice
-of every move before its CPU left, never shared one with a neighbour, and no write of a move was
-counted as an external change. The machine is emulated, and its kubelet slower than a real one.
+A container is moved back and forth between the two NUMA nodes of a virtual machine with a real
+kubelet. A process in it watches its file of the downward API with inotify and asks the kernel each
+millisecond which CPUs it may use. It must see the notice of every move before its CPU leaves, and
+never share one with a neighbour; no write of a move may count as an external change. The machine is
+emulated, and its kubelet slower than a real one.
 """
 
 import argparse
-import json
-import signal
 import statistics
-import sys
-import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from numapin_campaigns.frame.command import Campaign, add_keep
+from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.frame.labs import vm_lab
+from numapin_campaigns.frame.plain import PlainReport
 from numapin_campaigns.workload.back_and_forth import BackAndForth
 from numapin_campaigns.workload.notice import Followed, annotating
-from numapin_lab.lifecycle import LabFolder
+from numapin_lab.components.build import Say
 from numapin_lab.vm.running_lab import RunningVmLab
 
-SHOW_EVERY = 10
+SHOW_EVERY: Final = 10
 
 
-def follow(lab: RunningVmLab, moves: int, notice: str) -> tuple[int, Followed]:
-    """Move a container so often, or until Ctrl-C; returns how often it was, and what was seen."""
-    rounds, made = BackAndForth(lab, notice), 0
+@dataclass(frozen=True)
+class ToldPlan:
+    """How often the container is moved, and with which `dynamic.notice`."""
+
+    moves: int
+    notice: str
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this campaign."""
+    add_keep(parser)
+    parser.add_argument("--moves", type=int, default=100, help="how many (default: %(default)s)")
+    parser.add_argument("--notice", default="2s", help="`dynamic.notice` (default: %(default)s)")
+
+
+def _run(lab: RunningVmLab, plan: ToldPlan, _: Path, progress: Say) -> PlainReport:
+    """Move the container so often, or until Ctrl-C."""
+    rounds, made, began = BackAndForth(lab, plan.notice), 0, time.monotonic()
     with annotating(lab):
         with rounds.followed():
             try:
-                for made in range(1, moves + 1):
+                for made in range(1, plan.moves + 1):
                     rounds.move((made - 1) % 2)
                     if made % SHOW_EVERY == 0:
-                        print(f"{made} of {moves} moves", flush=True)
+                        progress(f"told: {made} of {plan.moves} moves")
             except KeyboardInterrupt:
                 made -= 1
-        return made, rounds.result()
+        found = rounds.result()
+    assignment = lab.assignment()
+    assert assignment is not None
+    assert assignment.status is not None
+    return PlainReport(
+        seed=0,
+        verdict=Verdict(tuple(violations(found))),
+        problems=list(problems(found, made, assignment.status.drift_causes)),
+        seconds=time.monotonic() - began,
+        own={"moves": made, "notice": plan.notice} | figures(found),
+    )
 
 
-def figures(found: Followed, moves: int, notice: str) -> dict[str, Any]:
-    """What was seen."""
+def violations(found: Followed) -> Iterator[Mapping[str, Any]]:
+    """CPUs that left without a notice, or that another container could use as well."""
+    for one in found.departures:
+        if one.announced_at is None:
+            yield {"left without a notice": str(one.cpus), "at": round(one.left_at, 3)}
+    for each in found.shared:
+        yield {"shared": str(each.cpus), "at": round(each.at, 3)}
+
+
+def problems(found: Followed, made: int, causes: Mapping[str, int]) -> Iterator[str]:
+    """Moves that the workload did not see, and writes that count as external changes."""
+    if (seen := len(found.departures)) < made:
+        yield f"CPUs left {seen} times in {made} moves"
+    for cause, count in causes.items():
+        yield f"{count} external changes were counted: {cause}"
+
+
+def figures(found: Followed) -> dict[str, Any]:
+    """How long before its CPUs left the workload knew it."""
     seconds = sorted(one.notice_seconds for one in found.departures)
     return {
-        "moves": moves,
-        "notice": notice,
-        "departures": len(found.departures),
-        "shared": len(found.shared),
+        "departures": len(seconds),
         "told": sum(one.announced_at is not None for one in found.departures),
-        "noticeSeconds": {
-            "least": round(seconds[0], 3),
-            "p50": round(statistics.median(seconds), 3),
-            "most": round(seconds[-1], 3),
-        }
-        if seconds
-        else {},
+        "noticeSeconds": _spread(seconds) if seconds else {},
         "asked": found.asked,
         "longestGapSeconds": round(found.longest_gap_seconds, 3),
     }
 
 
-def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--moves", type=int, default=100)
-    parser.add_argument("--notice", default="2s", help="`dynamic.notice` (default: %(default)s)")
-    parser.add_argument("--dir", type=Path, help="a folder for the lab (default: a new one)")
-    parser.add_argument("-o", "--output", type=Path, help="where to write the figures as JSON")
-    return parser.parse_args(arguments)
+def _spread(ordered: Sequence[float]) -> dict[str, float]:
+    found = {"least": ordered[0], "p50": statistics.median(ordered), "most": ordered[-1]}
+    return {name: round(one, 3) for name, one in found.items()}
 
 
-def main() -> int:
-    """Run it."""
-    chosen = options(sys.argv[1:])
-    # A cancelled run ends as with Ctrl-C, also in the background, so that the lab is taken down.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="numapin-told-") as temporary:
-        folder = LabFolder((chosen.dir or Path(temporary)).resolve(), vm=True)
-        with vm_lab(folder, keep=False) as lab:
-            made, found = follow(lab, chosen.moves, chosen.notice)
-            assignment = lab.assignment()
-            assert assignment is not None
-            assert assignment.status is not None
-            causes = assignment.status.drift_causes
-    shown = figures(found, made, chosen.notice) | {"driftCauses": causes}
-    print(json.dumps(shown, indent=1))
-    if chosen.output:
-        chosen.output.write_text(json.dumps(shown, indent=1) + "\n")
-    told, left = int(shown["told"]), int(shown["departures"])
-    return 0 if told == left >= made and not (found.shared or causes) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+TOLD: Final = Campaign(
+    "told",
+    lambda _, options: ToldPlan(options.moves, options.notice),
+    lambda plan: f"--moves {plan.moves} --notice {plan.notice}",
+    vm_lab,
+    _run,
+)

@@ -1,15 +1,11 @@
 """From another commit to this one and back, part by part, while a pod has an exclusive CPU.
 
-    python -m numapin_campaigns.upgrade --from REF [--seconds 3]
-
-REF is a tag or a commit of this repository. Its programs are installed in a virtual environment of
-their own, and start as the operator, enforcer and standby of a lab with the real kubelet. Then CRDs
-and programs are replaced, one after the other, in four orders: operator first and back with the
+The programs of a tag or commit of this repository are installed in a virtual environment of their
+own, and start as the operator, enforcer and standby of a lab with the real kubelet. Then CRDs and
+programs are replaced, one after the other, in four orders: operator first and back with the
 enforcer first, CRDs and enforcer first and back with the operator first. After each step the
 container must still be reported exclusive, and all the time, about each millisecond, the kernel
 must show it and its neighbour on their own CPUs.
-
-The exit status is 1 after a sample that shows anything else.
 """
 
 import argparse
@@ -17,26 +13,46 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final
 
-from numapin_campaigns.recording.recording import Recording, recording
-from numapin_lab.lifecycle import LabFolder
+from numapin_campaigns.frame.command import Campaign, add_keep
+from numapin_campaigns.frame.judge import Verdict
+from numapin_campaigns.frame.labs import lab_on_this_machine
+from numapin_campaigns.frame.plain import PlainReport
+from numapin_campaigns.recording.recording import Change, Recording, recording
+from numapin_lab.components.build import Say
+from numapin_lab.images.build import CHECKOUT
 from numapin_lab.node import agents
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
-ROOT = Path(__file__).parents[2]
-WANTED = {"owner": "1", "neighbour": "0"}
-STOP_SECONDS = 30.0
-ORDERS = (
+WANTED: Final = {"owner": "1", "neighbour": "0"}
+STOP_SECONDS: Final = 30.0
+ORDERS: Final = (
     ("to this commit, operator first", True, ("operator", "crds", "standby", "enforcer")),
     ("back, enforcer first", False, ("enforcer", "standby", "operator", "crds")),
     ("to this commit, CRDs and enforcer first", True, ("crds", "enforcer", "standby", "operator")),
     ("back, operator first", False, ("operator", "enforcer", "standby", "crds")),
 )
+
+
+@dataclass(frozen=True)
+class UpgradePlan:
+    """The other commit, and for how long each replacement is watched."""
+
+    reference: str
+    seconds: float
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this campaign."""
+    add_keep(parser)
+    parser.add_argument("--from", dest="reference", required=True, help="a tag or a commit")
+    parser.add_argument("--seconds", type=float, default=3.0, help="to watch after each step (3)")
 
 
 @dataclass(frozen=True)
@@ -58,7 +74,7 @@ class Release:
 def other_release(reference: str, folder: Path) -> Iterator[Release]:
     """Another commit, checked out and installed in `folder` for the duration of the context."""
     sources, environment = folder / "sources", folder / "venv"
-    git = ("git", "-C", str(ROOT))
+    git = ("git", "-C", str(CHECKOUT))
     subprocess.run([*git, "worktree", "add", "--quiet", "--detach", sources, reference], check=True)
     try:
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -77,6 +93,7 @@ class Upgrade:
 
     lab: RunningLab
     seconds: float
+    progress: Say
 
     def replace(self, part: str, release: Release) -> None:
         """Replace one part, and wait until all is reported as it was."""
@@ -96,7 +113,7 @@ class Upgrade:
             agent.wait_ready()
         time.sleep(self.seconds)
         eventually(self.is_reported, True)
-        print(f"  {part}: {release.name}", flush=True)
+        self.progress(f"upgrade:   {part}: {release.name}")
 
     def is_reported(self) -> bool:
         """Whether the newest assignment is in force, with the exclusive container."""
@@ -108,52 +125,49 @@ class Upgrade:
         given = [(str(one.cpus), one.exclusive) for one in assignment.status.containers]
         return is_newest and ready == "True" and given == [(WANTED["owner"], True)]
 
+    def all_orders(self, older: Release, newer: Release) -> Recording:
+        """Start with the older release, then replace all parts in each order."""
+        for part in ("crds", "operator", "standby", "enforcer"):
+            self.replace(part, older)
+        with recording(self.lab.kubepods) as found:
+            for title, is_newer, parts in ORDERS:
+                self.progress(f"upgrade: {title}")
+                for part in parts:
+                    self.replace(part, newer if is_newer else older)
+        return found
 
-def run(older: Release, newer: Release, folder: LabFolder, seconds: float) -> Recording:
-    """All orders in one lab, which is taken down at the end."""
-    try:
-        lab = RunningLab(folder.up())
-        upgrade = Upgrade(lab, seconds)
+
+def _run(lab: RunningLab, plan: UpgradePlan, _: Path, progress: Say) -> PlainReport:
+    began, newer = time.monotonic(), Release("this commit", CHECKOUT, sys.executable)
+    with (
+        tempfile.TemporaryDirectory(prefix="numapin-upgrade-") as folder,
+        other_release(plan.reference, Path(folder)) as older,
+    ):
         lab.apply(policy(), pod("owner", cpu="1"), pod("neighbour", BUSY))
         lab.wait_running(*WANTED)
         eventually(lambda: {name: str(lab.allowed(name)) for name in WANTED}, WANTED)
-        print("all parts", flush=True)
-        for part in ("crds", "operator", "standby", "enforcer"):
-            upgrade.replace(part, older)
-        containers = {name: lab.container_id(name) for name in WANTED}
-        with recording(lab.kubepods) as found:
-            for title, is_newer, parts in ORDERS:
-                print(title, flush=True)
-                for part in parts:
-                    upgrade.replace(part, newer if is_newer else older)
-        found.groups = {name: found.groups[one] for name, one in containers.items()}
-        return found
-    finally:
-        folder.down()
+        found = Upgrade(lab, plan.seconds, progress).all_orders(older, newer)
+    seen = {name: found.groups[lab.container_id(name)] for name in WANTED}
+    return PlainReport(
+        seed=0,
+        verdict=Verdict(tuple(violations(seen))),
+        seconds=time.monotonic() - began,
+        own=dict(found.quality),
+    )
 
 
-def main() -> int:
-    """Parse the command line, run, and print what was seen."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--from", dest="reference", required=True, help="a tag or a commit")
-    parser.add_argument("--seconds", type=float, default=3.0, help="to watch after each step (3)")
-    options = parser.parse_args()
-    newer = Release("this commit", ROOT, sys.executable)
-    with tempfile.TemporaryDirectory(prefix="numapin-upgrade-") as name:
-        folder = Path(name)
-        with other_release(options.reference, folder) as older:
-            found = run(older, newer, LabFolder(folder / "lab"), options.seconds)
-    violations = [
-        f"{name} had {one.cpus}"
-        for name, changes in found.groups.items()
-        for one in changes
-        if str(one.cpus) != WANTED[name]
-    ]
-    longest = round(1000 * found.quality["longestGapSeconds"])
-    print(f"samples: {found.quality['samples']}, at most {longest} ms apart")
-    print(f"violations: {len(violations)}", *violations[:5])
-    return 1 if violations else 0
+def violations(seen: Mapping[str, Sequence[Change]]) -> Iterator[Mapping[str, Any]]:
+    """When a container had other CPUs than its own."""
+    for name, changes in seen.items():
+        for one in changes:
+            if str(one.cpus) != WANTED[name]:
+                yield {"container": name, "had": str(one.cpus), "at": round(one.at, 3)}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+UPGRADE: Final = Campaign(
+    "upgrade",
+    lambda _, options: UpgradePlan(options.reference, options.seconds),
+    lambda plan: f"--from {plan.reference} --seconds {plan.seconds}",
+    lab_on_this_machine,
+    _run,
+)

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from numapin_campaigns.parts.pods import KUBELET
+from numapin_campaigns.frame.labs import KUBELET
 from numapin_lab.cluster import Cluster
 from numapin_lab.installed.running import running
 from numapin_lab.lifecycle import LabFolder

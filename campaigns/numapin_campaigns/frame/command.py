@@ -17,7 +17,6 @@ from numapin_lab.running_lab import RunningLab
 Plan = TypeVar("Plan")
 Lab = TypeVar("Lab", bound=RunningLab)
 
-FILE: Final = "chaos.json"
 SEEDS: Final = 1_000_000
 """A new seed is one of so many."""
 
@@ -27,6 +26,7 @@ class Campaign(Generic[Lab, Plan]):
     """What a seed decides and a lab carries out.
 
     Attributes:
+        name: as on the command line.
         plan: what a seed decides under these options. Raises LabError for options that contradict
             each other.
         repeat: the options that decide this plan.
@@ -35,6 +35,7 @@ class Campaign(Generic[Lab, Plan]):
             was not finished.
     """
 
+    name: str
     plan: Callable[[int, argparse.Namespace], Plan]
     repeat: Callable[[Plan], str]
     lab: Callable[[LabFolder, bool], AbstractContextManager[Lab]]
@@ -54,10 +55,10 @@ class Campaign(Generic[Lab, Plan]):
         Raises:
             LabError: the run was not finished.
         """
-        progress(f"chaos: to repeat this run: {self.repeat(plan)}")
+        progress(f"{self.name}: to repeat this run: {self.repeat(plan)}")
         with self.lab(folder, keep) as lab:
             report = self.run(lab, plan, folder.path, progress)
-            write(report, folder.path / FILE)
+            write(report, folder.path / f"{self.name}.json")
             print(report.summary())
         return report.good
 
@@ -68,11 +69,16 @@ def write(report: Report[Any], path: Path) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every campaign has."""
+    """Add the options of a campaign with a seed."""
     parser.add_argument(
         "--seed",
         type=int,
         metavar="NUMBER",
         help="seed of everything that is random; repeats a run (default: a new one)",
     )
+    add_keep(parser)
+
+
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    """Add the option that every campaign on a lab has."""
     parser.add_argument("--keep", action="store_true", help="leave the lab running at the end")

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from numapin_api import names
 from numapin_campaigns.hostile.invariants import Checks
@@ -99,7 +99,35 @@ class Disturbances:
         control = self.stage.cast.control
         return Key(control[self.done[what] % len(control)])
 
-    def summary(self) -> Json:
-        """What happened, for the summary of the run."""
-        slowest = round(self.slowest_recovery, 1)
-        return {"disturbances": self.done, "slowest_recovery_seconds": slowest}
+    def figures(self) -> Json:
+        """What happened, for the report."""
+        return {
+            "disturbances": self.done,
+            "slowestRecoverySeconds": round(self.slowest_recovery, 1),
+        }
+
+
+class Disturbance(NamedTuple):
+    """The seconds between two of a kind, what it does, and that for people."""
+
+    seconds: float
+    disturb: Callable[[Disturbances], Awaitable[None]]
+    meaning: str
+
+
+DISTURBANCES: Final = {
+    "replace-seconds": Disturbance(
+        360.0, Disturbances.replace_server, "another API server takes over"
+    ),
+    "outage-seconds": Disturbance(
+        290.0, Disturbances.outage, f"none answers for {OUTAGE_SECONDS:.0f} s"
+    ),
+    "steal-seconds": Disturbance(20.0, Disturbances.steal_lead, "the lead is lost and won"),
+    "delete-seconds": Disturbance(
+        45.0, Disturbances.delete_assignment, "a NodeAssignment is deleted"
+    ),
+    "register-seconds": Disturbance(
+        65.0, Disturbances.register_again, "a Node is registered again"
+    ),
+}
+"""By the name of the option."""

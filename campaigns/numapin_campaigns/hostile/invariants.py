@@ -207,6 +207,16 @@ class Checks:
             return False
         return bool(body["metadata"]["uid"] == uid)
 
+    def figures(self) -> Json:
+        """What was seen, for the report."""
+        return {
+            "longestStepCpuSeconds": round(self.longest_step, 3),
+            "longestStep": self.longest_step_name,
+            "probes": self.probes,
+            "slowestProbeSeconds": round(self.slowest_probe, 2),
+            "refusalsTold": self.refusals_told,
+        }
+
 
 def _cpus(assignment: Json) -> dict[str, str]:
     """The CPUs of each pod with one container."""

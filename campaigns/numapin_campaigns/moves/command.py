@@ -38,5 +38,9 @@ def _plan(seed: int, options: argparse.Namespace) -> MovesPlan:
 
 
 MOVES: Final = Campaign(
-    _plan, lambda plan: f"--moves --seed {plan.seed} --rounds {len(plan.rounds)}", vm_lab, run
+    "chaos",
+    _plan,
+    lambda plan: f"--moves --seed {plan.seed} --rounds {len(plan.rounds)}",
+    vm_lab,
+    run,
 )

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from numapin_api.names import NAMESPACE
 from numapin_campaigns.frame.observe import Observer, until_answered
@@ -23,13 +23,6 @@ from numapin_lab.node.image import find_busybox
 
 PORTS: Final = {"operator": 8080, "enforcer": 8081}
 LOOK_SECONDS: Final = 0.25
-
-KUBELET: Final[Mapping[str, Any]] = {
-    "featureGates": {"KubeletCrashLoopBackOffMax": True},
-    "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
-}
-"""Settings of the kubelet. As it is set up by default, it waits up to 5 minutes before it starts a
-container again that was killed some times, and nothing would be down meanwhile but this part."""
 
 
 @dataclass

@@ -1,34 +1,9 @@
-"""A run with random valid and hostile objects, against the real kube-apiserver and the operator.
-
-    python -m numapin_campaigns.hostile [--minutes 20] [--seed N] [--output FOLDER]
-
-Three authors work side by side: a tenant who creates, changes and deletes pods; a node whose
-enforcer and kubelet lie; an administrator who writes absurd policies. Beside them are control nodes
-with a policy and pods of their own. All the time it is checked that
-
-    the operator never ends, its loop never stands still, and it leads but for short times,
-    the lasting pods of the control nodes keep exactly their CPUs,
-    a new pod on a control node is placed within a bound,
-    no CPU has two owners in any NodeAssignment,
-    an Event tells every refusal of a pod that still exists.
-
-Meanwhile the lead is lost and won again, control Nodes and their NodeAssignments are deleted, every
-few minutes another API server takes over, and answers every watch with 410, or none answers at all.
-
-An author's operation depends on the seed, on its number, and on what exists. FOLDER gets each
-operation with its outcome, the operator's log, and a summary with every violation. An operator that
-has ended is started again, so that a run can find more than one fault. The exit status is 1 after
-a violation.
-"""
+"""One hostile run: its authors, its operator, what is written down."""
 
 import argparse
 import asyncio
 import json
 import random
-import secrets
-import signal
-import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -37,7 +12,9 @@ from types import MethodType
 from typing import Any, TextIO
 
 from numapin_api import names
-from numapin_campaigns.hostile.disturbances import OUTAGE_SECONDS, Disturbances
+from numapin_campaigns.frame.judge import Verdict
+from numapin_campaigns.frame.plain import PlainReport
+from numapin_campaigns.hostile.disturbances import DISTURBANCES, Disturbances
 from numapin_campaigns.hostile.invariants import Bounds, Checks
 from numapin_campaigns.hostile.liar import liar
 from numapin_campaigns.hostile.operations import Author, Cast, Operation
@@ -48,8 +25,7 @@ from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.errors import LabError
-from numapin_lab.installed.manifests import OVERLAY
-from numapin_lab.played.control_plane import LargePlane, large_plane
+from numapin_lab.played.control_plane import LargePlane
 from numapin_lab.played.enforcers import played
 from numapin_lab.played.machines import captured
 from numapin_lab.played.operator_process import OperatorRun
@@ -60,15 +36,6 @@ AUTHORS: dict[str, tuple[Author, float]] = {
     "policy": (policy_author, 2.5),
 }
 """Each author, and the mean seconds between two of its ideas."""
-
-DISTURBANCES = {
-    "replace-seconds": (360.0, Disturbances.replace_server, "another API server takes over"),
-    "outage-seconds": (290.0, Disturbances.outage, f"none answers for {OUTAGE_SECONDS:.0f} s"),
-    "steal-seconds": (20.0, Disturbances.steal_lead, "the lead is lost and won"),
-    "delete-seconds": (45.0, Disturbances.delete_assignment, "a NodeAssignment is deleted"),
-    "register-seconds": (65.0, Disturbances.register_again, "a Node is registered again"),
-}
-"""Each disturbance: the seconds between two of them, what it does, and that for people."""
 
 PREPARE_SECONDS = 120.0
 SHOWN_BYTES = 2000
@@ -141,7 +108,7 @@ class Run:
                 self.operator, self.starts = OperatorRun(self._login, self.log), self.starts + 1
 
 
-def summary(run: Run, checks: Checks, disturbances: Disturbances, stop: int) -> dict[str, Any]:
+def _report(run: Run, checks: Checks, disturbances: Disturbances, stop: int) -> PlainReport:
     """What the run has shown."""
     by_kind: dict[str, dict[str, int]] = {}
     for (what, outcome), count in sorted(run.stage.answers.items()):
@@ -151,25 +118,23 @@ def summary(run: Run, checks: Checks, disturbances: Disturbances, stop: int) -> 
         for line in run.operator.lines()
         if line.get("level") == "error" or "traceback" in line
     )
-    return {
-        "seed": run.record.seed,
-        "minutes": round((time.monotonic() - run.record.began) / 60, 1),
-        "requests": sum(run.stage.answers.values()),
-        "operator_starts": run.starts,
-        "operator_exit_status": stop,
-        **disturbances.summary(),
-        "longest_step_cpu_seconds": round(checks.longest_step, 3),
-        "longest_step": checks.longest_step_name,
-        "probes": checks.probes,
-        "slowest_probe_seconds": round(checks.slowest_probe, 2),
-        "refusals_told": checks.refusals_told,
-        "violations": run.record.violations,
-        "errors_in_log": dict(errors.most_common()),
-        "answers": by_kind,
-    }
+    return PlainReport(
+        seed=run.record.seed,
+        verdict=Verdict(tuple(run.record.violations)),
+        warnings=dict(errors.most_common()),
+        seconds=time.monotonic() - run.record.began,
+        own={
+            "requests": sum(run.stage.answers.values()),
+            "operatorStarts": run.starts,
+            "operatorExitStatus": stop,
+            **disturbances.figures(),
+            **checks.figures(),
+            "answers": by_kind,
+        },
+    )
 
 
-async def perform(plane: LargePlane, record: Record, options: argparse.Namespace) -> dict[str, Any]:
+async def perform(plane: LargePlane, record: Record, options: argparse.Namespace) -> PlainReport:
     """Prepare, let all authors work for the time, end."""
     account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
     login = log_in(plane, account, record.folder / "login")
@@ -200,7 +165,7 @@ async def perform(plane: LargePlane, record: Record, options: argparse.Namespace
                 stop = await asyncio.to_thread(run.operator.stop)
                 if stop:
                     record.violation("the operator ends cleanly", f"exit status {stop}")
-    return summary(run, checks, disturbances, stop)
+    return _report(run, checks, disturbances, stop)
 
 
 async def _all(
@@ -210,60 +175,10 @@ async def _all(
         for name in AUTHORS:
             tasks.create_task(run.work(name), name=name)
         tasks.create_task(run.watch_over(), name="watch over")
-        for name, (_, disturb, _) in DISTURBANCES.items():
+        for name, one in DISTURBANCES.items():
             seconds = getattr(options, name.replace("-", "_"))
-            tasks.create_task(
-                disturbances.every(seconds, MethodType(disturb, disturbances)), name=name
-            )
+            disturb = MethodType(one.disturb, disturbances)
+            tasks.create_task(disturbances.every(seconds, disturb), name=name)
         tasks.create_task(checks.every(2, checks.alive), name="alive")
         tasks.create_task(checks.every(5, checks.control_nodes), name="control nodes")
         tasks.create_task(checks.every(5, checks.assignments), name="assignments")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """How long, with which seed, within which bounds."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long (5)")
-    parser.add_argument("--seed", type=int, default=None, help="default: a random one, printed")
-    for name, (default, _, meaning) in DISTURBANCES.items():
-        shown = f"seconds until {meaning}, again and again; 0: never ({default:.0f})"
-        parser.add_argument(f"--{name}", type=float, default=default, help=shown)
-    parser.add_argument("--output", type=Path, default=Path(".hostile"), help="where records go")
-    seconds = {
-        "--placed": (30.0, "until a new pod on a control node is placed"),
-        "--step": (0.1, "of CPU time that one step of the loop may take"),
-        "--told": (60.0, "from a refusal to its Event"),
-    }
-    for name, (default, meaning) in seconds.items():
-        parser.add_argument(name, type=float, default=default, help=f"seconds {meaning}")
-    return parser
-
-
-def main() -> int:
-    """One run; its summary is printed and written."""
-    options = build_parser().parse_args()
-    seed = secrets.randbits(32) if options.seed is None else options.seed
-    folder = options.output / f"{time.strftime('%Y%m%d-%H%M%S')}-{seed}"
-    print(f"seed {seed}, records in {folder}", flush=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    record = Record(folder.absolute(), seed)
-    with tempfile.TemporaryDirectory(prefix="numapin-hostile-") as name:
-        plane = large_plane(Path(name) / "plane")
-        try:
-            plane.start()
-            plane.kubectl("apply", "--server-side", "-k", str(OVERLAY))
-            rights = OVERLAY.parents[1] / "components" / "eviction" / "rbac.yaml"
-            plane.kubectl("apply", "-f", str(rights))
-            found = asyncio.run(perform(plane, record, options))
-        finally:
-            plane.stop()
-    text = json.dumps(found, indent=1)
-    (record.folder / "summary.json").write_text(text + "\n")
-    print(text)
-    return 1 if found["violations"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,5 @@
 """Every history of tiny nodes: each pair of specs, each start state, each single fault.
 
-    python -m numapin_campaigns.histories.worlds [--state FILE] [--shard 1/4] [--only meddle]
-
 A row of the table is one class of faults in one world, complete: every history there is, but for
 those that are like another one (`small_worlds.py`, `start_states.py`). Each is judged after every
 single write as random ones are; what several have in common is played once (`replay.py`). The first
@@ -15,7 +13,6 @@ plays each n-th history only, so that n processes share the work.
 import argparse
 import itertools
 import json
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -27,6 +24,7 @@ from numapin_campaigns.histories.search import shortened
 from numapin_campaigns.histories.worlds.small_worlds import CLASSES, WORLDS, cases
 from numapin_campaigns.histories.worlds.start_states import SHAPES, histories, states
 
+HELP = "play every history of tiny nodes"
 VERSIONS = (1, 2)
 CPUS = (2, 3)
 START_STATE_CPUS = (2,)
@@ -79,9 +77,15 @@ def rows(only: str | None) -> Iterator[Row]:
             yield Row(fault, world, version, cpus)
 
 
-def main() -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which rows, and which part of each."""
+    parser.add_argument("--only", choices=[*CLASSES, "start state"], help="one class of faults")
+    parser.add_argument("--shard", help="i/n: only every n-th history, from the i-th on")
+    parser.add_argument("--state", type=Path, help="a file that remembers the rows that ended")
+
+
+def run(options: argparse.Namespace) -> bool:
     """Search every row that the state does not have yet, and print the table."""
-    options = _options()
     found = _saved(options.state)
     for row in rows(options.only):
         key = f"{row}{f', shard {options.shard}' if options.shard else ''}"
@@ -91,7 +95,7 @@ def main() -> None:
                 content = {one: asdict(result) for one, result in found.items()}
                 options.state.write_text(json.dumps(content, indent=1))
     print(table(found))
-    sys.exit(1 if any(one.violations for one in found.values()) else 0)
+    return not any(one.violations for one in found.values())
 
 
 def _search(row: Row, every: Iterable[History]) -> Result:
@@ -138,15 +142,3 @@ def _saved(state: Path | None) -> dict[str, Result]:
     if state is None or not state.exists():
         return {}
     return {row: Result(**one) for row, one in json.loads(state.read_text()).items()}
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", choices=[*CLASSES, "start state"], help="one class of faults")
-    parser.add_argument("--shard", help="i/n: only every n-th history, from the i-th on")
-    parser.add_argument("--state", type=Path, help="a file that remembers the rows that ended")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """A long search for a history of a node in which a write of the enforcer breaks a law.
 
-    python -m numapin_campaigns.histories [--kind failures] [--from 0] [--count 10000]
-
 Each seed is a history: pods and containers come and go, runtimes and users write cgroups, specs
 follow one another, writes fail, the standby stands in. It is played with the real reconciler on the
 kernel model, and judged after every single write by rules that do not use the planner. The first
@@ -13,24 +11,32 @@ With --state a search goes on where the last one with that file ended.
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
 from numapin_campaigns.histories.search import EVERYTHING, KINDS, Kind, random_history, shortened
 
+HELP = "search random histories for a write that breaks a law"
 EVERY_SECONDS = 10.0
 """Time between two lines of progress."""
 
 
-def main() -> None:
-    """Search all kinds, or one of them."""
-    options = _options()
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which seeds of which kind."""
+    parser.add_argument("--kind", choices=list(KINDS), help=f"{EVERYTHING.name} has all others")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=10_000, help="how many seeds of each kind")
+    parser.add_argument("--state", type=Path, help="a file that remembers the next seed")
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Search all kinds, or one of them; whether no law was broken."""
     kinds = [KINDS[options.kind]] if options.kind else list(KINDS.values())
     for kind in kinds:
-        first = _next_seed(options.state, kind) if options.state else options.first
+        first = _saved(options.state).get(kind.name, 0) if options.state else options.first
         if not _search(kind, range(first, first + options.count), options.state):
-            sys.exit(1)
+            return False
+    return True
 
 
 def _search(kind: Kind, seeds: range, state: Path | None) -> bool:
@@ -49,30 +55,9 @@ def _search(kind: Kind, seeds: range, state: Path | None) -> bool:
                 f"{kind.name}: up to seed {seed} in {said - began:.0f} s: no violation", flush=True
             )
             if state:
-                _save(state, kind, seed + 1)
+                state.write_text(json.dumps(_saved(state) | {kind.name: seed + 1}))
     return True
-
-
-def _next_seed(state: Path, kind: Kind) -> int:
-    return int(_saved(state).get(kind.name, 0))
-
-
-def _save(state: Path, kind: Kind, seed: int) -> None:
-    state.write_text(json.dumps(_saved(state) | {kind.name: seed}))
 
 
 def _saved(state: Path) -> dict[str, int]:
     return dict(json.loads(state.read_text())) if state.exists() else {}
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kind", choices=list(KINDS), help=f"{EVERYTHING.name} has all others")
-    parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, default=10_000, help="how many seeds of each kind")
-    parser.add_argument("--state", type=Path, help="a file that remembers the next seed")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()
