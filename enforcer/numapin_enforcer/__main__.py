@@ -32,7 +32,6 @@ from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.mounts import NoCpusetError
 from numapin_enforcer.cgroups.naming import InvalidIdError
-from numapin_enforcer.enforcing import Enforcing
 from numapin_enforcer.followers.cfs_quota import CfsQuotas
 from numapin_enforcer.followers.changes import Changes
 from numapin_enforcer.followers.containers import Containers
@@ -44,7 +43,6 @@ from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.inputs import Inputs
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.heartbeat import Heartbeat, Progress
@@ -52,6 +50,9 @@ from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority, thread_pool
+from numapin_enforcer.passes.enforcing import Enforcing
+from numapin_enforcer.passes.inputs import Inputs
+from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
@@ -59,7 +60,7 @@ from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updater import RuntimeUpdater
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import Settings, parse_settings
-from numapin_enforcer.status.events import EventPoster
+from numapin_enforcer.status.events.poster import EventPoster
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
@@ -72,7 +73,6 @@ from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import PASS_AGE
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
-from numapin_enforcer.watched_pods import WatchedPods
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 

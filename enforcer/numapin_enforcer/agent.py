@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_enforcer.enforcing import Enforcing
 from numapin_enforcer.followers.followers import Followers
-from numapin_enforcer.inputs import Inputs
 from numapin_enforcer.node.heartbeat import Progress
+from numapin_enforcer.passes.enforcing import Enforcing
+from numapin_enforcer.passes.inputs import Inputs
+from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.reporter import StatusReporter
-from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
 

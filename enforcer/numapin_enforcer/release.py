@@ -27,7 +27,7 @@ from numapin_enforcer.runtime.interface import (
     CriError,
     CriNotFoundError,
 )
-from numapin_enforcer.status.exclusivity import withheld
+from numapin_enforcer.status.in_force.exclusivity import withheld
 from numapin_enforcer.systemd.interface import (
     ServiceManager,
     SliceSets,

@@ -41,7 +41,7 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.one_pass import Converged
 from numapin_enforcer.reconciler import MOST_CHECKS, Reconciler
-from numapin_enforcer.status.summary import summarize
+from numapin_enforcer.status.in_force.summary import summarize
 
 FaultsOf = Callable[[str, int], Iterable[Fault]]
 """The faults at the write number `nth` (from 0) of a pass to a cgroup."""

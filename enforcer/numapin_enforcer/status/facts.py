@@ -15,9 +15,9 @@ from numapin_api.schema.plain import (
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.one_pass import Pass
-from numapin_enforcer.status.exclusivity import Evidence
+from numapin_enforcer.status.in_force.exclusivity import Evidence
+from numapin_enforcer.status.in_force.thread_cpus import Intruder, confined
 from numapin_enforcer.status.state import States, in_order
-from numapin_enforcer.status.thread_cpus import Intruder, confined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,8 @@ from numapin_enforcer.status.conditions import (
     unread_note,
 )
 from numapin_enforcer.status.facts import Facts
+from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.status.state import Part, State, States, in_order
-from numapin_enforcer.status.summary import Summary
 
 NO_ANSWER_YET: Final = "it has not answered yet; does --cri-socket name its socket?"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from numapin_daemon.probes.health import LoopHealth
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.facts import Facts, evidence
+from numapin_enforcer.status.in_force.summary import Summarizer, Summary
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.report import build_report, failed_report
 from numapin_enforcer.status.state import States
-from numapin_enforcer.status.summary import Summarizer, Summary
 
 
 @dataclass(eq=False)

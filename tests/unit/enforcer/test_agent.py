@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer import watched_pods
 from numapin_enforcer.agent import RETRY_SECONDS, SEARCH_SECONDS
 from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.passes import watched_pods
 from numapin_enforcer.runtime.interface import CriUnavailableError
 from numapin_enforcer.schedule import CPU_SHARE
-from numapin_enforcer.status.population import RECHECK_SECONDS
+from numapin_enforcer.status.in_force.population import RECHECK_SECONDS
 from numapin_enforcer.telemetry.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
 from support.fakes.kernels.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World

@@ -10,7 +10,7 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.plan.drift import Cause
-from numapin_enforcer.status.summary import summarize
+from numapin_enforcer.status.in_force.summary import summarize
 from support.fakes.worlds.reconciler_world import (
     ALL,
     EXCLUSIVE,

@@ -8,7 +8,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_campaigns.histories.kernel.model import Group
 from numapin_enforcer.cgroups.tree import Version, parent
 from numapin_enforcer.reconciler import MOST_CHECKS
-from numapin_enforcer.status.summary import summarize
+from numapin_enforcer.status.in_force.summary import summarize
 from support.fakes.worlds.reconciler_world import (
     ALL,
     EXCLUSIVE,

@@ -18,7 +18,7 @@ from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.reconciler import Reconciler
-from numapin_enforcer.status.summary import summarize
+from numapin_enforcer.status.in_force.summary import summarize
 from support.real.cgroups import RealCgroups, online_cpus
 
 PARTITION = Path("/sys/fs/cgroup/partition")

@@ -16,18 +16,18 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.enforcing import Enforcing
-from numapin_enforcer.inputs import Inputs
 from numapin_enforcer.node.heartbeat import Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.passes.enforcing import Enforcing
+from numapin_enforcer.passes.inputs import Inputs
+from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.schedule import Schedule
+from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
-from numapin_enforcer.status.summary import Summary
 from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
-from numapin_enforcer.watched_pods import WatchedPods
 from support.fakes.kernels.cpu_times import Times
 from support.fakes.kernels.new_pods import NewPods
 from support.fakes.kernels.pods import Events, ModelFinder, model_pods

@@ -16,9 +16,9 @@ from numapin_api.schema.plain import (
 from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.facts import Facts
+from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.status.report import Report, build_report
 from numapin_enforcer.status.state import Part, State
-from numapin_enforcer.status.summary import Summary
 from support.values.specs_and_trees import machine
 
 ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=True)

@@ -14,8 +14,8 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.one_pass import Converged, Pass
-from numapin_enforcer.status.exclusivity import Lack
-from numapin_enforcer.status.summary import Summary
+from numapin_enforcer.status.in_force.exclusivity import Lack
+from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.samples import Samples
 from numapin_enforcer.telemetry.table import (

@@ -16,7 +16,7 @@ from numapin_enforcer.cgroups.kubepods import KubepodsFinder
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.conditions import unknown_note
-from numapin_enforcer.status.events import Events
+from numapin_enforcer.status.events.poster import Events
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.state import Part, State, States
 

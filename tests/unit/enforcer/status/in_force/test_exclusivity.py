@@ -6,8 +6,8 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Tree
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.status.exclusivity import NO_EVIDENCE, Evidence, stray
-from numapin_enforcer.status.summary import Summary, summarize
+from numapin_enforcer.status.in_force.exclusivity import NO_EVIDENCE, Evidence, stray
+from numapin_enforcer.status.in_force.summary import Summary, summarize
 from support.values.specs_and_trees import (
     EXCLUSIVE,
     GUEST,

@@ -2,7 +2,7 @@
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.drift_events import (
+from numapin_enforcer.status.events.drift_events import (
     BURST,
     MOST_REMEMBERED,
     QUIET_SECONDS,

@@ -8,9 +8,13 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.status.exclusivity import Evidence
-from numapin_enforcer.status.population import RECHECK_SECONDS, STARTING_SECONDS, Population
-from numapin_enforcer.status.summary import summarize
+from numapin_enforcer.status.in_force.exclusivity import Evidence
+from numapin_enforcer.status.in_force.population import (
+    RECHECK_SECONDS,
+    STARTING_SECONDS,
+    Population,
+)
+from numapin_enforcer.status.in_force.summary import summarize
 from support.fakes.worlds.reconciler_world import ALL, A, own
 from support.fakes.worlds.reconciler_world import EXCLUSIVE as KERNEL_POD
 from support.fakes.worlds.reconciler_world import NAMING as KERNEL_NAMING

@@ -11,8 +11,8 @@ from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError, UnavailableError
 from numapin_client.events import WARNING, Event, Reporter, build_event
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status import events as events_module
-from numapin_enforcer.status.events import LONGEST_QUEUE, EventPoster
+from numapin_enforcer.status.events import poster as events_module
+from numapin_enforcer.status.events.poster import LONGEST_QUEUE, EventPoster
 from support.fakes.manual_clock import ManualClock
 
 BODY = {"metadata": {"name": "n", "uid": "u1", "resourceVersion": "5"}}

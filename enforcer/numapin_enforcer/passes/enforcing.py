@@ -10,10 +10,10 @@ from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
-from numapin_enforcer.watched_pods import WatchedPods
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from numapin_enforcer.cgroups.naming import Driver, is_literal, kubelet_of, othe
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.thread_cpus import Confined, Intruder
+from numapin_enforcer.status.in_force.thread_cpus import Confined, Intruder
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Po
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.status.summary import Summary, summarize
+from numapin_enforcer.status.in_force.summary import Summary, summarize
 
 NAMING = CgroupNaming(Driver.CGROUPFS)
 A, B, SANDBOX = (letter * 64 for letter in "abf")

@@ -2,7 +2,7 @@
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.other_writers import (
+from numapin_enforcer.status.events.other_writers import (
     MOST_REMEMBERED,
     OFTEN,
     RUN_SECONDS,

@@ -14,7 +14,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.worker import Worker
 from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.status.drift_events import DriftEvents
+from numapin_enforcer.status.events.drift_events import DriftEvents
 
 LOG: Final = logging.getLogger(__name__)
 

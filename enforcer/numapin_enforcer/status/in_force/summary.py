@@ -18,7 +18,7 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.exclusivity import (
+from numapin_enforcer.status.in_force.exclusivity import (
     NO_EVIDENCE,
     Evidence,
     Exclusivity,
@@ -27,7 +27,7 @@ from numapin_enforcer.status.exclusivity import (
     unbound,
     withheld,
 )
-from numapin_enforcer.status.thread_cpus import Confined
+from numapin_enforcer.status.in_force.thread_cpus import Confined
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What a pass starts from, and what it does to the cgroups."""

@@ -1,0 +1,1 @@
+"""Events about the NodeAssignment, and what is remembered so that they are few."""
