@@ -70,12 +70,10 @@ class Containers:
 
     def state(self) -> State:
         """Which names are missing."""
-        patience_seconds = self.names.patience_seconds
         return State(
             stalled=(*self.names.obstacles(), *self._unlisted),
             working=tuple(unnamed(self.names.slow)),
-            finishes_soon=patience_seconds is not None,
-            recheck_seconds=patience_seconds,
+            finishes_soon=self.names.patience_seconds is not None,
         )
 
     def _request_names(self, known: Mapping[str, str]) -> None:

@@ -69,7 +69,8 @@ class Followers:
 
     def recheck_seconds(self) -> list[float]:
         """After how many seconds a pass is needed although no event comes."""
-        waits = (follower.state().recheck_seconds for follower in self.in_order.values())
+        patience_seconds = self.containers.names.patience_seconds
+        waits = (patience_seconds, self.observed.population.recheck_seconds)
         return [seconds for seconds in waits if seconds is not None]
 
     def known(self, one: Pass) -> Pass:
@@ -83,11 +84,8 @@ class Followers:
 
     def facts(self, one: Pass, facts: Facts) -> Facts:
         """The facts after a pass, with what followers know."""
-        population, finder, count = (
-            self.observed.population,
-            self.outside.finder,
-            self.changes.count,
-        )
+        population, count = self.observed.population, self.changes.count
+        finder = self.outside.finder
         deserted = self.outside.deserted(one.naming) if one.naming is not None else frozenset()
         return replace(
             facts,

@@ -39,5 +39,5 @@ class Observed:
         self.population.update(tree, desired, files.has_tasks, now_seconds, resynced=resynced)
 
     def state(self) -> State:
-        """When to look for processes again."""
-        return State(note=self.claims.problem, recheck_seconds=self.population.recheck_seconds)
+        """Which claims are left out."""
+        return State(note=self.claims.problem)

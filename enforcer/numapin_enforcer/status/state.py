@@ -46,7 +46,6 @@ class State:
         note: what the status of a healthy node says besides.
         stale_cpus: cgroup to CPUs that this part may still give it, and must not.
         finishes_soon: something ends in a moment, and changes the status.
-        recheck_seconds: when to make a pass although no event comes; None if that is not needed.
     """
 
     stalled: tuple[Obstacle, ...] = ()
@@ -54,7 +53,6 @@ class State:
     note: str = ""
     stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
     finishes_soon: bool = False
-    recheck_seconds: float | None = None
 
 
 States = Mapping[Part, State]

@@ -153,5 +153,5 @@ class World:
     def exclusive(self) -> list[bool]:
         return [one.exclusive for one in self.last.content.containers]
 
-    def recheck_seconds(self) -> float | None:
-        return self.followers.observed.state().recheck_seconds
+    def recheck_seconds(self) -> list[float]:
+        return self.followers.recheck_seconds()

@@ -112,11 +112,11 @@ async def test_the_report_waits_a_second_for_the_names_of_containers(node: Node)
     node.runtime.may_list.clear()
     await node.make_pass(CPU_3)
     assert node.finishes_soon()
-    rechecks = [node.followers.containers.state().recheck_seconds]
+    rechecks = node.followers.recheck_seconds()
     assert node.reasons == ([], [])
     node.clock.stand_still(1)
     assert not node.finishes_soon()
-    assert [*rechecks, node.followers.containers.state().recheck_seconds] == [1.0, None]
+    assert (rechecks, node.followers.recheck_seconds()) == ([1.0], [])
     (obstacle,) = node.working
     assert obstacle.reason == Reason.APPLYING
     assert "slow to name 1 container, which share CPUs until it does" in obstacle.message

@@ -36,11 +36,11 @@ def test_a_container_is_listed_and_exclusive_once_it_has_a_process(world: World)
     world.model.empty = {CONTAINER}
     assert world.report()[0] == "Enforced"
     assert world.exclusive == []
-    assert world.recheck_seconds() == RECHECK_SECONDS
+    assert world.recheck_seconds() == [RECHECK_SECONDS]
     world.model.empty = set()
     world.clock.stand_still(RECHECK_SECONDS)
     assert (world.report()[0], world.exclusive) == ("Enforced", [True])
-    assert world.recheck_seconds() is None
+    assert world.recheck_seconds() == []
 
 
 def test_a_container_whose_processes_are_elsewhere_is_named(world: World) -> None:
