@@ -21,18 +21,24 @@ from pathlib import Path
 from typing import Any
 
 from numapin_benchmarks.api_cost.layouts import kinds
-from numapin_benchmarks.api_cost.layouts.split import (
+from numapin_benchmarks.api_cost.layouts.builtin import (
     LEASES,
     annotate_pod,
-    apart,
     config_map,
     create_pod,
-    for_each_pod,
     lease,
     renew_lease,
-    sharded,
 )
-from numapin_benchmarks.api_cost.layouts.whole import NODE, Call, Layout, Write, compact, today
+from numapin_benchmarks.api_cost.layouts.split import apart, for_each_pod, recent, sharded
+from numapin_benchmarks.api_cost.layouts.whole import (
+    NODE,
+    Call,
+    Layout,
+    Write,
+    compact,
+    slim,
+    today,
+)
 from numapin_benchmarks.api_cost.rows import Measured, details, table
 from numapin_benchmarks.api_cost.server import Api, connect, control_plane
 from numapin_benchmarks.surroundings import machine, progress
@@ -49,6 +55,8 @@ LAYOUTS: dict[str, Callable[[str], Layout]] = {
     "map": lambda name: compact(name, name),
     "text": lambda name: compact(name, name),
     "text-unmanaged": lambda name: compact(name, "text", managed=False),
+    "lines-slim": lambda name: slim(compact(name, "lines", managed=False)),
+    "recent": lambda name: slim(recent(name)),
     "apart": apart,
     "apart-unmanaged": lambda name: apart(name, managed=False),
     "pods": lambda name: for_each_pod(name, own_status=True),

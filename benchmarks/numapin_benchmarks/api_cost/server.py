@@ -89,7 +89,7 @@ class Api:
         Raises:
             ClientError: the API server refused it.
         """
-        request = Request(call.method, call.path, body=call.body, content_type=call.content)
+        request = Request(call.method, call.path, None, call.body, call.content, call.accept)
         async with self.connection.stream(request) as answer:
             text = await answer.read()
         if call.method != "DELETE":

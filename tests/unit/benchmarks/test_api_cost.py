@@ -7,6 +7,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_benchmarks.api_cost.decoding import node_objects
 from numapin_benchmarks.api_cost.layouts import kinds
+from numapin_benchmarks.api_cost.layouts.builtin import config_map
 from numapin_benchmarks.api_cost.layouts.entries import (
     Entry,
     cpus_for,
@@ -15,8 +16,16 @@ from numapin_benchmarks.api_cost.layouts.entries import (
     reserved,
     shared,
 )
-from numapin_benchmarks.api_cost.layouts.split import apart, config_map, for_each_pod, sharded
-from numapin_benchmarks.api_cost.layouts.whole import FORMS, NODE, Call, Layout, compact, today
+from numapin_benchmarks.api_cost.layouts.split import apart, for_each_pod, recent, sharded
+from numapin_benchmarks.api_cost.layouts.whole import (
+    FORMS,
+    NODE,
+    Call,
+    Layout,
+    compact,
+    slim,
+    today,
+)
 from numapin_benchmarks.api_cost.rows import Cost, Measured, placed_pod, table
 from numapin_benchmarks.api_cost.values import PARSERS, Plain, PlainNode, parse_line
 from numapin_operator.observe.records import AssignmentView
@@ -26,6 +35,7 @@ ALL = {
     "today": today("today", kinds.today("today")),
     **{form: compact(form, form) for form in FORMS},
     "apart": apart("apart"),
+    "recent": slim(recent("recent")),
     "pods": for_each_pod("pods", own_status=True),
     "pods-header": for_each_pod("pods-header", own_status=False),
     "shards": sharded("shards"),

@@ -3,9 +3,8 @@
 from functools import partial
 
 from numapin_benchmarks.api_cost.layouts import kinds
-from numapin_benchmarks.api_cost.layouts.entries import CREATED, Entry, conditions, placed, shared
+from numapin_benchmarks.api_cost.layouts.entries import Entry, conditions, placed
 from numapin_benchmarks.api_cost.layouts.whole import (
-    JSON,
     MERGE_PATCH,
     NODE,
     SHARD,
@@ -21,12 +20,17 @@ from numapin_benchmarks.api_cost.layouts.whole import (
     created,
     listed,
     patch_status,
+    replace,
     settings,
     text,
 )
 
 POD_KIND, POD_PLURAL = "PodAssignment", "podassignments"
 SHARD_KIND, SHARD_PLURAL = "AssignmentShard", "assignmentshards"
+REST_KIND, REST_PLURAL = "NodeAssignmentRest", "nodeassignmentrests"
+RECENT = 8
+"""Containers in the small object on average, if the rest is written once in 16 times."""
+
 REPORT_KIND, REPORT_PLURAL = "NodeReport", "nodereports"
 NODE_LABEL = "numapin.io/node"
 
@@ -136,6 +140,49 @@ def apart(name: str, *, managed: bool = True) -> Layout:
     )
 
 
+def recent(name: str) -> Layout:
+    """The containers of the last writes beside the status, the rest in another object.
+
+    The operator writes the small object; it writes the rest once in 2 * `RECENT` times,
+    and the small one names the version that it builds on.
+    """
+    spec = kinds.header({"containers": kinds.lines(), "restVersion": kinds.LINE})
+    definitions = (
+        kinds.kind(name, "NodeAssignment", kinds.record(spec=spec, status=kinds.exceptions())),
+        kinds.kind(name, REST_KIND, kinds.record(spec=kinds.record(containers=kinds.lines()))),
+    )
+    rest = collection(name, REST_PLURAL)
+
+    def head_spec(count: int, step: int) -> Json:
+        newest = list(placed(count, step))[-RECENT:]
+        return settings(count) | {"containers": listed(newest), "restVersion": "7"}
+
+    def rest_body(count: int, step: int, metadata: Json) -> Json:
+        spec = {"containers": listed(placed(count, step))}
+        return body(name, REST_KIND, {"name": NODE} | metadata, spec=spec)
+
+    def begin(count: int) -> list[Call]:
+        calls = created(name, head_spec(count, 0), changed_status(count, 0), managed=False)
+        forget: Json = {"metadata": {"managedFields": [{}]}}
+        calls.append(Call("POST", rest, rest_body(count, 0, {})))
+        return [*calls, Call("PATCH", f"{rest}/{NODE}", forget, MERGE_PATCH)]
+
+    def compact_rest(count: int, step: int, stored: Stored) -> Call:
+        version = stored[f"{rest}/{NODE}"]["metadata"]["resourceVersion"]
+        return Call("PUT", f"{rest}/{NODE}", rest_body(count, step, {"resourceVersion": version}))
+
+    def writes(count: int) -> list[Write]:
+        status, head = partial(changed_status, count), partial(head_spec, count)
+        return [
+            Write("operator", f"PUT of {RECENT} containers", partial(replace, name, head)),
+            Write("enforcer", "merge patch of the status", partial(patch_status, name, status)),
+            Write("seldom", "PUT of the rest", partial(compact_rest, count)),
+        ]
+
+    own = f"fieldSelector=metadata.name={NODE}"
+    return Layout(name, definitions, begin, writes, ((rest, ""), (rest, own), *both(name)))
+
+
 def sharded(name: str) -> Layout:
     """A small object for the node, and one for every `SHARD` containers."""
     header = kinds.record(spec=kinds.header({}), status=kinds.exceptions())
@@ -173,88 +220,3 @@ def sharded(name: str) -> Layout:
 
     selected = (path, f"labelSelector={NODE_LABEL}={NODE}")
     return Layout(name, definitions, begin, writes, (*both(name), (path, ""), selected))
-
-
-def config_map(name: str) -> Layout:
-    """A built-in kind with the same text, to see what the kind costs; a status it has not."""
-    maps = "/api/v1/namespaces/default/configmaps"
-
-    def content(count: int, step: int, metadata: Json) -> Json:
-        data = {"containers": text(placed(count, step)), "shared": shared(count)}
-        return {"metadata": {"name": NODE} | metadata, "data": data}
-
-    def begin(count: int) -> list[Call]:
-        return [Call("POST", maps, content(count, 0, {}))]
-
-    def replace(count: int, step: int, stored: Stored) -> Call:
-        version = stored[f"{maps}/{NODE}"]["metadata"]["resourceVersion"]
-        return Call("PUT", f"{maps}/{NODE}", content(count, step, {"resourceVersion": version}))
-
-    def report(step: int, _: Stored) -> Call:
-        metadata = {"annotations": {"observed": f"{step}", "at": CREATED}}
-        return Call("PATCH", f"{maps}/{NODE}", {"metadata": metadata}, MERGE_PATCH)
-
-    def writes(count: int) -> list[Write]:
-        return [
-            Write("operator", "PUT", partial(replace, count)),
-            Write("enforcer", "merge patch of an annotation", report),
-        ]
-
-    return Layout(
-        name, (), begin, writes, ((maps, ""), (maps, f"fieldSelector=metadata.name={NODE}"))
-    )
-
-
-def node_pod(number: int) -> Json:
-    """A pod as a Deployment makes it, bound to the node, with a container that shares."""
-    variables = [{"name": f"SETTING_{one}", "value": "an ordinary value"} for one in range(15)]
-    whole = {"cpu": "2", "memory": "1Gi"}
-    small = {"cpu": "100m", "memory": "64Mi"}
-    containers = [
-        {
-            "name": name,
-            "image": "registry.example.com/team/image:v1",
-            "env": variables[: 15 if name == "engine" else 5],
-            "resources": {"requests": amounts, "limits": amounts},
-        }
-        for name, amounts in (("engine", whole), ("sidecar", small))
-    ]
-    labels = {"app": f"app-{number % 500}", "pod-template-hash": "5d59d67564"}
-    spec = {"nodeName": NODE, "automountServiceAccountToken": False, "containers": containers}
-    return {"metadata": {"name": f"pod-{number:06d}", "labels": labels}, "spec": spec}
-
-
-PODS = "/api/v1/namespaces/default/pods"
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-
-
-def create_pod(step: int, _: Stored) -> Call:
-    """What every figure is compared with."""
-    return Call("POST", PODS, node_pod(step))
-
-
-def annotate_pod(step: int, _: Stored) -> Call:
-    """The entry as an annotation of its pod, which `create_pod` of the same step has made."""
-    annotations = {"numapin.io/assigned": Entry(step, 125).line(step)}
-    patch = {"metadata": {"annotations": annotations}}
-    return Call("PATCH", f"{PODS}/pod-{step:06d}", patch, MERGE_PATCH)
-
-
-def renew_lease(step: int, stored: Stored) -> Call:
-    """A heartbeat as kubelets send it."""
-    time = f"2026-01-01T02:{step // 60 % 60:02d}:{step % 60:02d}.000000Z"
-    version = stored[f"{LEASES}/{NODE}"]["metadata"]["resourceVersion"]
-    return Call(
-        "PUT",
-        f"{LEASES}/{NODE}",
-        lease(time) | {"metadata": {"name": NODE, "resourceVersion": version}},
-        JSON,
-    )
-
-
-def lease(time: str) -> Json:
-    """The Lease of the node."""
-    return {
-        "metadata": {"name": NODE},
-        "spec": {"holderIdentity": NODE, "leaseDurationSeconds": 40, "renewTime": time},
-    }

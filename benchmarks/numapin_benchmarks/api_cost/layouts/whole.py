@@ -3,6 +3,7 @@
 The operator's write comes after the pod is bound, the enforcer's once the kernel has its CPUs.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +26,7 @@ Stored = Mapping[str, Json]
 NODE: Final = "node-00001"
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 SHARD: Final = 32
 """Containers in one object, where a node has several."""
 
@@ -37,6 +39,7 @@ class Call:
     path: str
     body: Any
     content: str = JSON
+    accept: str = JSON
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,19 @@ def today(
         ]
 
     return Layout(name, (definition,), begin, writes, both(name))
+
+
+def slim(layout: Layout) -> Layout:
+    """The layout, with answers to the writes that show metadata only."""
+
+    def asked(call: Callable[[int, Stored], Call], step: int, stored: Stored) -> Call:
+        return dataclasses.replace(call(step, stored), accept=METADATA_ONLY)
+
+    def writes(count: int) -> list[Write]:
+        found = layout.writes(count)
+        return [dataclasses.replace(one, call=partial(asked, one.call)) for one in found]
+
+    return dataclasses.replace(layout, writes=writes)
 
 
 def text(entries: Iterable[Entry]) -> str:
