@@ -21,7 +21,6 @@ from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import annotation_digest
 from numapin_operator.placement import PodView
-from numapin_operator.queues.work import Work
 from numapin_operator.queues.workqueue import WorkQueue
 
 DENIED_SECONDS: Final = 60.0
@@ -118,7 +117,7 @@ class PodAnnotations:
 
     async def work(self) -> None:
         """Annotate the pods of node after node, until cancelled."""
-        await Work(self._queue, self._compare, self._note_failure, self._note_defect).run()
+        await self._queue.serve(self._compare, self._note_failure, self._note_defect)
 
     async def _compare(self, node: str) -> None:
         """Annotate the pods of one node, as soon as that is allowed."""

@@ -23,7 +23,6 @@ from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout
 from numapin_operator.policies.status import stalled, waiting_for_turn
-from numapin_operator.queues.work import Work
 from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.telemetry.table import PLAN_SECONDS
 from numapin_operator.telemetry.write_results import PERMANENT, STALE
@@ -65,7 +64,7 @@ class Controller:
             await self.reconcile(name)
 
         failed, most_seconds = self._outputs.log.failed, longest_backoff_seconds
-        await Work(self._queue, step, failed, self._isolate, most_seconds).run()
+        await self._queue.serve(step, failed, self._isolate, most_seconds)
 
     def _isolate(self, name: str, error: Exception) -> None:
         """Stall one node after a defect.

@@ -3,12 +3,13 @@
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, NoReturn
 
+from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_operator.telemetry.states import QueueState
@@ -123,6 +124,39 @@ class WorkQueue:
         self._times.pop(key, None)
         self._taken.add(key)
         return key
+
+    async def serve(
+        self,
+        step: Callable[[str], Awaitable[object]],
+        failed: Callable[[str, ClientError, float], object],
+        broken: Callable[[str, Exception], object],
+        most_seconds: Callable[[ClientError], float] = lambda _: math.inf,
+    ) -> NoReturn:
+        """Work on key after key until cancelled; any number of tasks may do so.
+
+        A key whose work is interrupted waits again. One that fails waits for its back-off.
+
+        Args:
+            step: works on one key.
+            failed: called after an error of the API server, with the seconds until the next try.
+            broken: called after any other error, which is a defect; must not raise.
+            most_seconds: how long a key waits at most after an error of the API server.
+        """
+        while True:
+            key = await self.take()
+            try:
+                await step(key)
+            except asyncio.CancelledError:
+                self.add(key)
+                self.done(key)
+                raise
+            except ClientError as error:
+                failed(key, error, self.failed(key, error.retry_after_seconds, most_seconds(error)))
+            except Exception as error:  # noqa: BLE001 - one key must not stop the others
+                self.failed(key)
+                broken(key, error)
+            else:
+                self.done(key)
 
     def done(self, key: str) -> None:
         """The work on `key` succeeded; a key that was added meanwhile waits again at once."""

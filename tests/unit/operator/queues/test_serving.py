@@ -7,7 +7,6 @@ import pytest
 
 from numapin_client.errors import ClientError, ConnectionFailedError
 from numapin_daemon.flowcontrol.backoff import Backoff
-from numapin_operator.queues.work import Work
 from numapin_operator.queues.workqueue import WorkQueue
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
@@ -17,7 +16,7 @@ HOUR = 3600.0
 
 
 class Bench:
-    """Two workers; the work on a key fails with its errors first, and is noted then."""
+    """The work on a key fails with its errors first, and is noted then."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -36,9 +35,13 @@ class Bench:
     def note_failure(self, key: str, error: ClientError, delay_seconds: float) -> None:
         self.failed.append(f"{key} {error.retry_after_seconds} {delay_seconds <= HOUR}")
 
-    def work(self) -> Work:
-        broken = lambda key, error: self.broken.append(f"{key} {error!r}")  # noqa: E731
-        return Work(self.queue, self.step, self.note_failure, broken, lambda _: self.most_seconds)
+    def note_defect(self, key: str, error: Exception) -> None:
+        self.broken.append(f"{key} {error!r}")
+
+    async def work(self) -> None:
+        await self.queue.serve(
+            self.step, self.note_failure, self.note_defect, lambda _: self.most_seconds
+        )
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def bench() -> Bench:
 async def test_keys_are_worked_on_until_none_waits(bench: Bench) -> None:
     for key in "abc":
         bench.queue.add(key)
-    async with running(bench.work().run()):
+    async with running(bench.work()):
         await bench.clock.run_tasks()
     assert (bench.worked, is_idle(bench.queue)) == (["a", "b", "c"], True)
 
@@ -58,7 +61,7 @@ async def test_errors_delay_their_own_key_and_are_passed_on(bench: Bench) -> Non
     bench.errors = {"a": [ConnectionFailedError("GET", "refused")], "b": [ZeroDivisionError("x")]}
     for key in "abc":
         bench.queue.add(key)
-    async with running(bench.work().run()):
+    async with running(bench.work()):
         await bench.clock.run_tasks()
         assert bench.worked == ["c"]
         assert bench.failed == ["a None True"]
@@ -71,16 +74,16 @@ async def test_a_failure_waits_no_longer_than_its_kind_allows(bench: Bench) -> N
     bench.most_seconds = 0.001
     bench.errors = {"a": [ConnectionFailedError("GET", "refused")] * 20}
     bench.queue.add("a")
-    async with running(bench.work().run()):
+    async with running(bench.work()):
         await bench.clock.advance(1)
     assert bench.worked == ["a"]
 
 
 async def test_a_key_whose_work_is_interrupted_waits_again(bench: Bench) -> None:
     bench.queue.add("a")
-    stuck = Work(bench.queue, lambda _: asyncio.Event().wait(), bench.note_failure, print)
-    async with running(stuck.run()):
+    stuck = bench.queue.serve(lambda _: asyncio.Event().wait(), bench.note_failure, print)
+    async with running(stuck):
         await bench.clock.run_tasks()
-    async with running(bench.work().run()):
+    async with running(bench.work()):
         await bench.clock.run_tasks()
     assert bench.worked == ["a"]
