@@ -69,7 +69,7 @@ def read(file: Path) -> dict[Key, Row]:
 
 def table(rows: Mapping[Key, Row]) -> Iterator[str]:
     """A row for each area that has tests, and one for all, as Markdown."""
-    yield "| area | tests | skipped | seconds | of these set-up | CPU seconds |"
+    yield "| area | tests | skips | seconds | of these set-up | CPU seconds |"
     yield "|---|---|---|---|---|---|"
     for name in AREAS:
         own = [row for (area, _), row in rows.items() if area == name]

@@ -23,7 +23,7 @@ def test_streams_add_their_rows_to_one_file(tmp_path: Path) -> None:
 
 def test_the_table_has_a_line_for_each_area_with_tests_and_one_for_all() -> None:
     head, _, *lines = table(ROWS)
-    assert head == "| area | tests | skipped | seconds | of these set-up | CPU seconds |"
+    assert head == "| area | tests | skips | seconds | of these set-up | CPU seconds |"
     assert lines == [
         "| unit | 10 | 0 | 2 | 0 | 2 |",
         "| virtual machines | 2 | 0 | 60 | 30 | 40 |",
