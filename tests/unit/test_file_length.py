@@ -15,8 +15,6 @@ LONGER = {
     "tests/e2e/test_installed_as_pods.py": "one installation for all tests: it takes a minute",
     "tests/e2e/test_vmnode.py": "one virtual machine for all tests: it takes half a minute",
     "tests/unit/enforcer/test_agent.py": "the passes of an agent in one world",
-    "tests/unit/operator/nodes/test_release_delay.py": "a delay from begin to end in one world",
-    "tests/unit/operator/nodes/test_rollout.py": "a roll-out from begin to end in one world",
 }
 """Path: reason. A file that grows longer is split by what its parts are about."""
 

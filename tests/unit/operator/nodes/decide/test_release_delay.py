@@ -21,19 +21,18 @@ from support.fakes.manual_clock import ManualClock
 from support.fakes.operator import Operator, held, operator_of_one_node, report, spec
 from support.values.operator import (
     PLANNED,
-    POLICY,
     REPORTED,
     assignment_view,
-    enforcer_status,
     node_view,
     picture,
-    pod_view,
     policy_body,
     policy_view,
 )
 
 NONE = policy_view("policy", {"mode": "None", "reserved": {"count": 2}}, generation=2)
+
 AT = "2030-01-01T00:00:30Z"
+
 STATIC = {"reserved": {"count": 2}}
 
 
@@ -163,7 +162,9 @@ async def test_an_edit_shortens_the_delay_of_its_own_policy_only() -> None:
 
 
 HOUR = 3600.0
+
 WANTS = STATIC | {"releaseDelay": "10m"}
+
 STALLED_POLICIES = {
     "unsupported": WANTS | {"isolation": "Partition"},
     "unsupported-mode-none": WANTS | {"isolation": "Partition", "mode": "None"},
@@ -282,27 +283,3 @@ async def test_a_policy_that_stays_away_is_released_after_the_delay() -> None:
     operator.queue.add("node-1")
     await operator.work_until_idle()
     assert spec(cluster)["mode"] == "None"
-
-
-READ_BACK = {"podUID": "uid-b", "container": "main", "cpus": "4-5", "exclusive": True}
-
-
-@pytest.mark.parametrize(
-    ("found", "cpus"),
-    [
-        pytest.param([READ_BACK], "4-5", id="still-there"),
-        pytest.param([READ_BACK | {"exclusive": False}], "2-3", id="not-exclusive-any-more"),
-        pytest.param([READ_BACK | {"cpus": "4-6"}], "2-3", id="not-what-it-asks-for"),
-        pytest.param([READ_BACK | {"podUID": "uid-x"}], "2-3", id="an-unknown-pod"),
-        pytest.param([READ_BACK | {"container": "x"}], "2-3", id="an-unknown-container"),
-        pytest.param([READ_BACK, READ_BACK | {"container": "x"}], "2-3", id="twice"),
-        pytest.param([READ_BACK | {"cpus": "64-65"}], "2-3", id="cpus-that-do-not-exist"),
-        pytest.param([], "2-3", id="nothing"),
-    ],
-)
-def test_a_policy_that_returns_keeps_what_the_status_reads_back(found: Any, cpus: str) -> None:
-    status = enforcer_status(1, running=["uid-b"]) | {"containers": found}
-    before = assignment_view({"mode": "None"}, status, generation=2)
-    made = decide(picture(before, pod_view("b"), policies=(POLICY,))).spec
-    assert made is not None
-    assert [str(one.cpus) for one in made.containers] == [cpus]

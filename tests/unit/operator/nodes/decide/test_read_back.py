@@ -1,4 +1,4 @@
-"""A policy that returns binds memory where the enforcer reads back that it is."""
+"""A policy that returns keeps the CPUs, and binds the memory, that the enforcer reads back."""
 
 from typing import Any
 
@@ -7,7 +7,14 @@ import pytest
 from numapin_operator.nodes.decide import decide
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView
-from support.values.operator import assignment_view, enforcer_status, picture, policy_view
+from support.values.operator import (
+    POLICY,
+    assignment_view,
+    enforcer_status,
+    picture,
+    pod_view,
+    policy_view,
+)
 from support.values.placement import GIB, machine, resources
 
 MACHINE = machine(8, numa_nodes=2, memory_bytes=8 * GIB)
@@ -55,3 +62,27 @@ def test_memory_of_containers_that_are_kept(
     if memory != "None":
         placed = {one.pod for one in others}
         assert len(placed) == 1, "each NUMA node has room for one such pod, and one is taken"
+
+
+READ_BACK = {"podUID": "uid-b", "container": "main", "cpus": "4-5", "exclusive": True}
+
+
+@pytest.mark.parametrize(
+    ("found", "cpus"),
+    [
+        pytest.param([READ_BACK], "4-5", id="still-there"),
+        pytest.param([READ_BACK | {"exclusive": False}], "2-3", id="not-exclusive-any-more"),
+        pytest.param([READ_BACK | {"cpus": "4-6"}], "2-3", id="not-what-it-asks-for"),
+        pytest.param([READ_BACK | {"podUID": "uid-x"}], "2-3", id="an-unknown-pod"),
+        pytest.param([READ_BACK | {"container": "x"}], "2-3", id="an-unknown-container"),
+        pytest.param([READ_BACK, READ_BACK | {"container": "x"}], "2-3", id="twice"),
+        pytest.param([READ_BACK | {"cpus": "64-65"}], "2-3", id="cpus-that-do-not-exist"),
+        pytest.param([], "2-3", id="nothing"),
+    ],
+)
+def test_a_policy_that_returns_keeps_what_the_status_reads_back(found: Any, cpus: str) -> None:
+    status = enforcer_status(1, running=["uid-b"]) | {"containers": found}
+    before = assignment_view({"mode": "None"}, status, generation=2)
+    made = decide(picture(before, pod_view("b"), policies=(POLICY,))).spec
+    assert made is not None
+    assert [str(one.cpus) for one in made.containers] == [cpus]
