@@ -9,11 +9,10 @@ from typing import Final, Self
 
 from numapin_campaigns.frame.downtime import Downtime, noticed_after
 from numapin_campaigns.moves.judgement import Announcement, Witness
-from numapin_campaigns.moves.node import RESIZED, WHOLE
+from numapin_campaigns.moves.node import RESIZED, WHOLE, Notice
 from numapin_campaigns.moves.plan import Resize
 from numapin_campaigns.moves.report import MadeRound
 from numapin_campaigns.moves.rounds import GuestClock
-from numapin_campaigns.moves.watching import Notice
 from numapin_campaigns.parts.all_parts import Parts
 from numapin_campaigns.parts.logs import Line, complaints, hangs_noticed, parse, warnings
 from numapin_campaigns.parts.part import AGENTS, STANDBY

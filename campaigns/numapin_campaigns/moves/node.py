@@ -1,18 +1,24 @@
 """The node of a chaos run with moves: its pods, and what is read and asked of them."""
 
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from numapin_api import names
+from numapin_api.cpuset import CpuSet
 from numapin_api.nodeassignment import ContainerAssignment, NodeAssignment
+from numapin_campaigns.frame.observe import AWAY, PODS, Observer
 from numapin_campaigns.laws.virtual_node import problems
 from numapin_campaigns.moves.plan import Change, Move, Stage
 from numapin_campaigns.steps.resize import granted, resize
 from numapin_campaigns.workload.back_and_forth import NAME, NEIGHBOUR, BackAndForth
 from numapin_campaigns.workload.following import Follower
-from numapin_campaigns.workload.notice import with_cpus_file
+from numapin_campaigns.workload.notice import leaves_at, leaving_in, with_cpus_file
+from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.errors import LabError
-from numapin_lab.running_lab import pod
+from numapin_lab.running_lab import RunningLab, pod
 from numapin_lab.vm.running_lab import RunningVmLab
 
 RESIZED: Final = "resized"
@@ -143,3 +149,42 @@ def _stage_of(entry: ContainerAssignment) -> Stage:
     if entry.moving.leaving.isdisjoint(entry.cpus):
         return Stage.LEAVING
     return Stage.BEGUN if entry.moving.at is None else Stage.ANNOUNCED
+
+
+class Notice(NamedTuple):
+    """A pod's annotation was seen to say when these CPUs leave; monotonic seconds."""
+
+    pod: str
+    cpus: CpuSet
+    seen_at: float
+
+
+class Watch(Observer):
+    """The newest NodeAssignment, and each notice of a pod's annotation; `with` it, a thread polls.
+
+    While the API server is away, nothing changes.
+    """
+
+    def __init__(self, lab: RunningLab) -> None:
+        super().__init__("watch")
+        self._lab = lab
+        self._texts: dict[str, str] = {}
+        self.assignment: NodeAssignment | None = None
+        self.notices: list[Notice] = []
+
+    def look(self) -> None:
+        """Read both."""
+        with suppress(AnswerError, *AWAY):
+            self._read_annotations()
+            self.assignment = self._lab.assignment()
+
+    def _read_annotations(self) -> None:
+        items = self._lab.cluster.api.get(PODS)["items"]
+        now = time.monotonic()
+        for one in items:
+            name = one["metadata"]["name"]
+            text = one["metadata"].get("annotations", {}).get(names.CPUS_ANNOTATION, "")
+            if text != self._texts.get(name):
+                self._texts[name] = text
+                if leaves_at(text):
+                    self.notices.append(Notice(name, leaving_in(text), now))

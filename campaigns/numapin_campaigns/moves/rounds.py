@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_campaigns.frame.observe import until_answered
-from numapin_campaigns.moves.node import Node
+from numapin_campaigns.moves.node import Node, Watch
 from numapin_campaigns.moves.plan import MovesPlan, Round
 from numapin_campaigns.moves.report import MadeRound
 from numapin_campaigns.moves.schedule import Action, Do, Schedule
-from numapin_campaigns.moves.watching import Watch
 from numapin_campaigns.parts.guest import GuestParts
 from numapin_lab.components.build import Say
 from numapin_lab.errors import LabError

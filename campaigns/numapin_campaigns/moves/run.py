@@ -7,11 +7,10 @@ from typing import Final
 from numapin_campaigns.frame.downtime import unnoticed
 from numapin_campaigns.moves.evidence import Evidence, announcements
 from numapin_campaigns.moves.judgement import departures, judge
-from numapin_campaigns.moves.node import Node
+from numapin_campaigns.moves.node import Node, Watch
 from numapin_campaigns.moves.plan import MovesPlan
 from numapin_campaigns.moves.report import MovesReport
 from numapin_campaigns.moves.rounds import GuestClock, Rounds
-from numapin_campaigns.moves.watching import Watch
 from numapin_campaigns.parts.guest import GuestParts
 from numapin_campaigns.workload.notice import start_annotating
 from numapin_lab.components.build import Say

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from numapin_campaigns.moves.node import Node
+from numapin_campaigns.moves.node import Node, Watch
 from numapin_campaigns.moves.plan import Change, Move, MovesPlan, Round, Stage
 from numapin_campaigns.moves.rounds import GuestClock, Rounds
-from numapin_campaigns.moves.watching import Watch
 from numapin_campaigns.parts.guest import GuestParts
 from numapin_lab.errors import LabError
 from numapin_lab.vm.running_lab import RunningVmLab
