@@ -18,7 +18,6 @@ from numapin_lab.running_lab import RunningLab
 class PodState:
     """One pod as it was last read from the API server."""
 
-    uid: str
     phase: str
     started: bool
     """Whether a container, init containers aside, runs or has run."""
@@ -33,7 +32,7 @@ class PodState:
         """Parse a pod."""
         statuses = body["status"].get("containerStatuses", ())
         started = any(one["state"].keys() & {"running", "terminated"} for one in statuses)
-        return cls(body["metadata"]["uid"], body["status"].get("phase", ""), started)
+        return cls(body["status"].get("phase", ""), started)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ class ActivePod:
     """A pod that was created and is not gone yet."""
 
     pod: PlannedPod
-    uid: str
-    created_at: float
     started_at: float | None = None
     ended_at: float | None = None
     """When it was deleted, also after it has ended by itself."""
@@ -44,9 +42,8 @@ class ActivePod:
 class Driver:
     """Starts and ends pods as planned; each `tick` does what is due.
 
-    `starts` counts the pods created so far, which the faults wait for; `ran` counts the pods that
-    the API server has shown running, `ends` the ways in which they ended, `resizes` what the API
-    server answered to them.
+    `starts` counts the pods created so far, which the faults wait for; `ends` the ways in which
+    they ended, `resizes` what the API server answered to them.
     """
 
     lab: RunningLab
@@ -54,7 +51,6 @@ class Driver:
     plan: ChaosPlan
     progress: Say
     starts: int = 0
-    ran: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     resizes: Counter[str] = field(default_factory=Counter)
     _active: dict[str, ActivePod] = field(default_factory=dict)
@@ -98,11 +94,8 @@ class Driver:
 
     def _start(self, pod: PlannedPod) -> None:
         body = manifest(pod)
-        created = until_answered(lambda: self.lab.cluster.api.create(PODS, body), None)
-        if created is None:  # created, but the answer was lost
-            created = until_answered(lambda: self.lab.cluster.api.get(f"{PODS}/{pod.name}"), None)
-        uid = created["metadata"]["uid"] if created else ""
-        self._active[pod.name] = ActivePod(pod, uid, time.monotonic())
+        until_answered(lambda: self.lab.cluster.api.create(PODS, body), None)
+        self._active[pod.name] = ActivePod(pod)
         self.starts += 1
         self._progress_at = time.monotonic()
         if self.starts % PROGRESS_EVERY == 0:
@@ -120,7 +113,6 @@ class Driver:
             return
         if active.started_at is None and (seen.started or seen.ended):
             active.started_at = now
-            self.ran += 1
             self._progress_at = now
         if self._is_due(active, seen, now):
             self._end(active)
