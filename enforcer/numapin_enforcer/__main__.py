@@ -56,8 +56,8 @@ from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
-from numapin_enforcer.runtime.previous_updates import PreviousUpdates
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
+from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events.poster import EventPoster
@@ -65,11 +65,11 @@ from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
-from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
-from numapin_enforcer.telemetry.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
-from numapin_enforcer.telemetry.samples import Samples
+from numapin_enforcer.telemetry.samples.containers import Samples
+from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.table import PASS_AGE
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader

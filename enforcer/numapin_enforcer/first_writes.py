@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence, Scope, taken_cpus
-from numapin_enforcer.plan.writes import Held
+from numapin_enforcer.plan.writes.ordered import Held
 
 Known = tuple[Tree, Mapping[str, Desired], Held]
 

@@ -10,9 +10,9 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired, FoundMems
 from numapin_enforcer.plan.desired import Rules, in_containers, release
 from numapin_enforcer.plan.desired_cache import DesiredCache
-from numapin_enforcer.plan.growth import leave_growth
 from numapin_enforcer.plan.new_cgroups import EVERYTHING, Scope
-from numapin_enforcer.plan.writes import Held, Plan, plan
+from numapin_enforcer.plan.writes.growth import leave_growth
+from numapin_enforcer.plan.writes.ordered import Held, Plan, plan
 
 
 class Goal(Protocol):

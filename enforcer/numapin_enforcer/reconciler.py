@@ -16,10 +16,10 @@ from numapin_enforcer.one_pass import Converged
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector
-from numapin_enforcer.plan.involved import Settled, involved
 from numapin_enforcer.plan.new_cgroups import Scope
-from numapin_enforcer.plan.set_again import set_again
-from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan
+from numapin_enforcer.plan.writes.involved import Settled, involved
+from numapin_enforcer.plan.writes.ordered import NOTHING_HELD, Held, Plan
+from numapin_enforcer.plan.writes.set_again import set_again
 
 MOST_CHECKS: Final = 5
 """How often a resync may only check what exclusive CPUs rest on, before one reads everything."""

@@ -7,8 +7,8 @@ from typing import Protocol
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.growth import leave_growth
-from numapin_enforcer.plan.writes import Held, Plan
+from numapin_enforcer.plan.writes.growth import leave_growth
+from numapin_enforcer.plan.writes.ordered import Held, Plan
 
 
 class Noting(Protocol):

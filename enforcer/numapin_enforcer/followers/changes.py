@@ -12,7 +12,7 @@ from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.plan.drift import Drift, DriftCount
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.status.events.other_writers import OtherWriters
 from numapin_enforcer.status.events.poster import Events
 from numapin_enforcer.status.state import State

@@ -11,9 +11,9 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
+from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.status.conditions import unnamed
 from numapin_enforcer.status.state import State
 

@@ -11,9 +11,9 @@ from numapin_enforcer.followers.containers import Containers
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.runtime.interface import ContainerResources
-from numapin_enforcer.runtime.own_container import OwnContainer
-from numapin_enforcer.runtime.resources_to_send import resources_to_send
-from numapin_enforcer.runtime.updater import NO_CHANGE, RuntimeUpdater
+from numapin_enforcer.runtime.updates.own_container import OwnContainer
+from numapin_enforcer.runtime.updates.resources_to_send import resources_to_send
+from numapin_enforcer.runtime.updates.updater import NO_CHANGE, RuntimeUpdater
 from numapin_enforcer.status.conditions import stale_in_runtime
 from numapin_enforcer.status.state import State
 

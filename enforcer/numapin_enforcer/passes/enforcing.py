@@ -12,7 +12,7 @@ from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.one_pass import Converged, Pass
 from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.reconciler import Reconciler
-from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
+from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
 
 LOG: Final = logging.getLogger(__name__)

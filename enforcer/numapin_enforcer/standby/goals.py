@@ -11,7 +11,7 @@ from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.fence import breached, fence, fence_new
 from numapin_enforcer.plan.new_cgroups import Scope
-from numapin_enforcer.plan.writes import Held, Plan, plan
+from numapin_enforcer.plan.writes.ordered import Held, Plan, plan
 
 
 @dataclass(frozen=True, slots=True)

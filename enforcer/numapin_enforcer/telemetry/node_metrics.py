@@ -18,7 +18,7 @@ from numapin_enforcer.telemetry.admissions import admissions
 from numapin_enforcer.telemetry.allocation import allocation
 from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.passes import InForceTimes
-from numapin_enforcer.telemetry.samples import Samples
+from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
     ENFORCES,

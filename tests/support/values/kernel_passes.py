@@ -12,7 +12,7 @@ from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.values.kernel_laws import held_now
 from support.values.kernel_worlds import World, followers, scattered, specs
 

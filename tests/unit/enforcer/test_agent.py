@@ -21,7 +21,7 @@ from numapin_enforcer.passes import watched_pods
 from numapin_enforcer.runtime.interface import CriUnavailableError
 from numapin_enforcer.schedule import CPU_SHARE
 from numapin_enforcer.status.in_force.population import RECHECK_SECONDS
-from numapin_enforcer.telemetry.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
+from numapin_enforcer.telemetry.samples.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
 from support.fakes.kernels.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
 

@@ -26,7 +26,7 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import desire, release
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from numapin_lab.errors import LabError
 
 RUNS = 5

@@ -30,7 +30,7 @@ from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from numapin_lab.errors import LabError
 
 RUNS = 5

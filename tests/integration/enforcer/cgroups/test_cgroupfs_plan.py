@@ -12,7 +12,7 @@ from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import release
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.real.cgroups import RealCgroups, examples, memory_nodes, online_cpus
 from support.values.kernel_laws import (
     Watch,

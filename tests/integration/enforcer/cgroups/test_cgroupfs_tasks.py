@@ -16,7 +16,7 @@ from numapin_enforcer.cgroups.tree import OutsideCgroup, Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from numapin_enforcer.status.in_force.exclusivity import Evidence
 from numapin_enforcer.status.in_force.population import STARTING_SECONDS, Population
 from numapin_enforcer.status.in_force.summary import summarize

@@ -19,7 +19,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.runtime.cri_client import CriClient
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.interface import ContainerResources, ContainerState, CriNotFoundError
-from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS
+from numapin_enforcer.runtime.updates.updater import NOT_STARTED_SECONDS
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.held_container_start import held_start
 from support.real.played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of

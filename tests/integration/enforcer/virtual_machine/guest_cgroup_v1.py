@@ -19,7 +19,7 @@ from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.real.cgroups import online_cpus
 
 ALL, BOTH = online_cpus(), MemSet((0, 1))

@@ -26,7 +26,7 @@ from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
-from numapin_enforcer.telemetry.foreign_tasks import ForeignTasks
+from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
 from support.fakes.kernels.cpu_times import Times
 from support.fakes.kernels.new_pods import NewPods

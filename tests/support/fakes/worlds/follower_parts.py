@@ -24,8 +24,8 @@ from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
-from numapin_enforcer.runtime.previous_updates import PreviousUpdates
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
+from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.systemd.updater import SliceUpdater
 from support.fakes.kernels.pods import ModelFinder
 from support.fakes.manual_clock import ManualClock

@@ -12,7 +12,7 @@ from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.values.kernel_laws import Watch, assert_reached, held_now
 from support.values.kernel_passes import copy_of, enforce
 from support.values.kernel_worlds import NAMING, Pod, World, assigned

@@ -3,7 +3,7 @@
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.one_pass import Converged
 from numapin_enforcer.runtime.interface import CriError
-from numapin_enforcer.runtime.updater import GROWTH_SECONDS
+from numapin_enforcer.runtime.updates.updater import GROWTH_SECONDS
 from support.fakes.worlds.followed_node import CONTAINER, CPU_2, CPU_3, POD, Node, spec_of
 
 WIDE = spec_of("2-3")

@@ -11,8 +11,8 @@ from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Tree, Version, contains, parent
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.plan.desired_cache import DesiredCache
-from numapin_enforcer.plan.involved import involved
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.involved import involved
+from numapin_enforcer.plan.writes.ordered import plan
 from support.fakes.worlds.reconciler_world import (
     EXCLUSIVE,
     MACHINE,

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.plan.new_cgroups import NewCgroupFence
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.fakes.worlds.reconciler_world import EXCLUSIVE, NAMES, OTHER, A, C, own
 from support.fakes.worlds.reconciler_world import World as SmallWorld
 from support.values.kernel_laws import Watch, assert_reached

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from numapin_enforcer.runtime.container_names import ContainerNames
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 

@@ -7,8 +7,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Version, tree_of
-from numapin_enforcer.plan.inherited_mask import InheritedMask
-from numapin_enforcer.plan.wide_threads import WideThreads
+from numapin_enforcer.plan.threads import InheritedMask, WideThreads
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.in_force.population import RECHECK_SECONDS, STARTING_SECONDS
 from numapin_enforcer.status.state import Part, State

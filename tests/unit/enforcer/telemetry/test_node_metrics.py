@@ -17,7 +17,7 @@ from numapin_enforcer.one_pass import Converged, Pass
 from numapin_enforcer.status.in_force.exclusivity import Lack
 from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
-from numapin_enforcer.telemetry.samples import Samples
+from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.table import (
     DRIFTS,
     ENFORCES,

@@ -6,8 +6,8 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.growth import leave_growth
-from numapin_enforcer.plan.writes import NOTHING_HELD, Held, Plan, plan
+from numapin_enforcer.plan.writes.growth import leave_growth
+from numapin_enforcer.plan.writes.ordered import NOTHING_HELD, Held, Plan, plan
 
 ROOT, OTHER, POD = "kubepods", "kubepods/pod2", "kubepods/pod1"
 CONTAINER, NESTED = f"{POD}/c", f"{POD}/c/inside"

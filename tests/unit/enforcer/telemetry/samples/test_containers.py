@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.telemetry.kernel_counters import KernelCounters
-from numapin_enforcer.telemetry.samples import LEAST_SECONDS, MOST_THREADS, Samples
+from numapin_enforcer.telemetry.samples.containers import LEAST_SECONDS, MOST_THREADS, Samples
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.table import (
     CONTAINER_OVERLAP,
     CONTAINER_RUN_DELAY,

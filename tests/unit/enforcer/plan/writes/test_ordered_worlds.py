@@ -12,7 +12,7 @@ from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Setting, Step, Write
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.values.kernel_laws import exclusive_containers
 from support.values.kernel_passes import holders, patient, tree_after_a_spec, tree_of_others
 from support.values.kernel_worlds import NAMING, World, worlds

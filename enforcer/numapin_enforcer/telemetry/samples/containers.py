@@ -8,9 +8,13 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.metric import Labels, Metric, Values
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.telemetry.accumulated import Increases
-from numapin_enforcer.telemetry.kernel_counters import KernelCounters
-from numapin_enforcer.telemetry.overlap import ExclusiveContainer, Overlaps, exclusive_containers
+from numapin_enforcer.telemetry.samples.accumulated import Increases
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.samples.overlap import (
+    ExclusiveContainer,
+    Overlaps,
+    exclusive_containers,
+)
 from numapin_enforcer.telemetry.table import (
     CONTAINER_OVERLAP,
     CONTAINER_RUN_DELAY,

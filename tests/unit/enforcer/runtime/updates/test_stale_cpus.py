@@ -2,7 +2,7 @@
 
 import asyncio
 
-from numapin_enforcer.runtime.updater import RuntimeUpdater
+from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.values.runtime import AWAY, ONE, REFUSED, TWO

@@ -7,7 +7,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.runtime.interface import ContainerResources
-from numapin_enforcer.runtime.previous_updates import PreviousUpdates
+from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
 from support.values.specs_and_trees import EXCLUSIVE, GUEST, NAMES, POD, SANDBOX, assigned, spec
 
 ENFORCED = spec(assigned("exclusive", "4-5", "1"), assigned("guest", "0-3", exclusive=False))

@@ -9,7 +9,7 @@ from numapin_api.schema.plain import ContainerAssignment
 from numapin_daemon.telemetry.metric import Labels
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.telemetry.accumulated import Excess
+from numapin_enforcer.telemetry.samples.accumulated import Excess
 
 FOREIGN_SHARE: Final = 0.05
 FOREIGN_SHARE_EACH: Final = 0.005

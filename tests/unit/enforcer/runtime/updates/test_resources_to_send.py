@@ -7,7 +7,7 @@ from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.runtime.interface import ContainerResources
-from numapin_enforcer.runtime.resources_to_send import (
+from numapin_enforcer.runtime.updates.resources_to_send import (
     ResourcesToSend,
     resources_to_send,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from numapin_enforcer.cgroups.tree import Tree, contains
 from numapin_enforcer.cgroups.write import Setting, Write
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.writes import Held, Plan
+from numapin_enforcer.plan.writes.ordered import Held, Plan
 
 
 def leave_growth(

@@ -11,7 +11,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_campaigns.laws.cgroup_tree import alone
 from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.values.kernel_laws import (
     Watch,
     assert_mems_stayed,

@@ -7,7 +7,7 @@ from typing import Final
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.telemetry.overlap import CpuTimes, Overlaps, exclusive_containers
+from numapin_enforcer.telemetry.samples.overlap import CpuTimes, Overlaps, exclusive_containers
 
 SAMPLES_TO_NAME: Final = 2
 """After so many samples in a row with foreign tasks a container is named."""

@@ -11,7 +11,7 @@ from numapin_api.topology import Topology
 from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.hardware.part import Withheld, part_of
-from numapin_enforcer.plan.writes import plan
+from numapin_enforcer.plan.writes.ordered import plan
 from support.values.kernel_passes import enforce, in_force, patient
 from support.values.kernel_worlds import World, specs, worlds
 

@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.telemetry.foreign_tasks import (
+from numapin_enforcer.telemetry.samples.foreign_tasks import (
     LEAST_SECONDS,
     SAMPLES_TO_FORGET,
     SAMPLES_TO_NAME,

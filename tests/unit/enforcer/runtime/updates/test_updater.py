@@ -7,7 +7,7 @@ import pytest
 from numapin_enforcer.runtime.interface import (
     ContainerState,
 )
-from numapin_enforcer.runtime.updater import NOT_STARTED_SECONDS, RuntimeUpdater
+from numapin_enforcer.runtime.updates.updater import NOT_STARTED_SECONDS, RuntimeUpdater
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
 from support.values.runtime import ONE, REFUSED, TWO

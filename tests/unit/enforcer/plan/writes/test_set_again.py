@@ -11,7 +11,7 @@ from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.plan.desired import desire
-from numapin_enforcer.plan.set_again import MOST_WRITES, set_again
+from numapin_enforcer.plan.writes.set_again import MOST_WRITES, set_again
 from support.fakes.kernels.threads import ModelThreads
 from support.fakes.worlds.reconciler_world import (
     EXCLUSIVE,

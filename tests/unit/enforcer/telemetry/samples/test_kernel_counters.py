@@ -6,7 +6,7 @@ import pytest
 
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.telemetry.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
 
 PATH = "kubepods/pod1/c1"
 

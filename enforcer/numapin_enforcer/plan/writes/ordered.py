@@ -12,7 +12,7 @@ from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Inherited, Step, Write
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import exclusive_cpus
-from numapin_enforcer.plan.mask_changes import Change, Effect, Ledger
+from numapin_enforcer.plan.writes.mask_changes import Change, Effect, Ledger
 
 
 @dataclass(frozen=True, slots=True)

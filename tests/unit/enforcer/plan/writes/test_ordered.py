@@ -9,7 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.writes import Plan, plan
+from numapin_enforcer.plan.writes.ordered import Plan, plan
 
 BOTH = MemSet([0, 1])
 ROOT, SHARED, ONE, TWO = "k", "k/shared", "k/one", "k/two"

@@ -13,8 +13,8 @@ from numapin_enforcer.cgroups.tree import Tree, Version, contains
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import exclusive_cpus
-from numapin_enforcer.plan.mask_changes import Ledger
-from numapin_enforcer.plan.writes import cpu_write
+from numapin_enforcer.plan.writes.mask_changes import Ledger
+from numapin_enforcer.plan.writes.ordered import cpu_write
 
 MOST_WRITES: Final = 64
 """A cgroup that needs more, because of cgroups inside it, is not set again."""

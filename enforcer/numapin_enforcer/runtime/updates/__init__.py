@@ -1,0 +1,1 @@
+"""Resources of containers that are sent to the runtime."""

@@ -1,0 +1,1 @@
+"""Counters of the kernel, sampled: who uses the CPUs of exclusive containers."""
