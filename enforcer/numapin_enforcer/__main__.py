@@ -27,7 +27,7 @@ from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.cgroups.mounts import NoCpusetError

@@ -11,7 +11,7 @@ from numapin_daemon.clock import Clock
 from numapin_enforcer.assignment.copy_file import FILE_NAME
 from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.naming import Kind
 from numapin_enforcer.cgroups.tree import Tree

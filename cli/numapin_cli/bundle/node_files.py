@@ -12,7 +12,7 @@ from numapin_cli.inputs.machines import discover_below
 from numapin_cli.subcommand import CommandError
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.kubepods import NoKubepodsError, find_naming
+from numapin_enforcer.cgroups.kubepods.finder import NoKubepodsError, find_naming
 from numapin_enforcer.cgroups.mounts import Mounts, NoCpusetError, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, InvalidIdError
 

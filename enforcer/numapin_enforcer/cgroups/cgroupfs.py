@@ -23,11 +23,11 @@ from numapin_enforcer.cgroups.file_access import (
     read_files,
     write_file,
 )
-from numapin_enforcer.cgroups.inside import InsideNarrower
 from numapin_enforcer.cgroups.memory.stat_files import read_hugetlb_stat
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
-from numapin_enforcer.cgroups.nesting import NestingLimits, ReadOrder
+from numapin_enforcer.cgroups.nested.narrow import InsideNarrower
+from numapin_enforcer.cgroups.nested.nesting import NestingLimits, ReadOrder
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Unread, Version, contains, parent
 from numapin_enforcer.cgroups.write import Quota, Write
 

@@ -3,7 +3,8 @@
 Does no I/O.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -12,6 +13,7 @@ from operator import is_not
 from typing import Protocol
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.write import Write
 
 
@@ -55,6 +57,19 @@ class Unread:
     path: str
     pod_uid: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedSets:
+    """The CPUs and NUMA nodes of a node's pods; empty if unknown.
+
+    `cpus_limit` and `mems_limit` name the topmost cgroup that has no more, and how that is set.
+    """
+
+    cpus: CpuSet = CpuSet()
+    mems: MemSet = MemSet()
+    cpus_limit: str = ""
+    mems_limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -196,3 +211,22 @@ class CgroupTree(Protocol):
             CgroupError: the file could not be read.
         """
         ...
+
+
+def has_processes(tree: Tree, path: str, has_tasks: Callable[[str], bool]) -> bool:
+    """Whether a process runs in the cgroup or in one of its descendants in `tree`.
+
+    Args:
+        tree: the cgroups as read.
+        path: one of them.
+        has_tasks: whether a process runs in a cgroup itself. A cgroup for which it raises
+            `CgroupError` is gone or cannot be read, and counts as without processes.
+    """
+    pending = [path]
+    while pending:
+        one = pending.pop()
+        with suppress(CgroupError):
+            if has_tasks(one):
+                return True
+        pending += tree.children.get(one, ())
+    return False

@@ -10,7 +10,7 @@ from numapin_enforcer.cfs_quota.plan import (
     other_containers,
 )
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.followers.containers import Containers
 from numapin_enforcer.one_pass import Pass

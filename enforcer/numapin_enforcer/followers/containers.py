@@ -6,7 +6,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.schema.plain import RuntimeStatus
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.runtime.container_index import ContainerIndex

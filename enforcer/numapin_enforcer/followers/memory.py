@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.one_pass import Pass

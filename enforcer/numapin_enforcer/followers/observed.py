@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.one_pass import Pass

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.followers.containers import Containers
 from numapin_enforcer.followers.observed import Observed

@@ -7,9 +7,9 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import MemSet
 from numapin_api.hardware.crossings import crossings
 from numapin_api.topology import NO_CACHE, Cpu, Topology
-from numapin_enforcer.hardware.cpus import CpuFacts, read_cpus, read_numbers
-from numapin_enforcer.hardware.device_memory import mark_device_nodes
-from numapin_enforcer.hardware.numa import (
+from numapin_enforcer.hardware.sysfs.cpus import CpuFacts, read_cpus, read_numbers
+from numapin_enforcer.hardware.sysfs.device_memory import mark_device_nodes
+from numapin_enforcer.hardware.sysfs.numa import (
     assign_others,
     note_empty_nodes,
     read_cpus_of_nodes,
@@ -17,9 +17,9 @@ from numapin_enforcer.hardware.numa import (
     read_online_nodes,
     read_single_node,
 )
-from numapin_enforcer.hardware.pci import read_pci
-from numapin_enforcer.hardware.remarks import Remarks
-from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.pci import read_pci
+from numapin_enforcer.hardware.sysfs.remarks import Remarks
+from numapin_enforcer.hardware.sysfs.sysfs_tree import CPU_FOLDER, SysfsTree
 
 
 class DiscoveryError(Exception):

@@ -6,17 +6,18 @@ from typing import Final
 
 from numapin_api.cpuset import MemSet
 from numapin_api.topology import Topology
-from numapin_enforcer.hardware.device_memory import read_gpu_nodes
+from numapin_enforcer.cgroups.tree import AllowedSets
 from numapin_enforcer.hardware.discovery import discover
-from numapin_enforcer.hardware.numa import (
+from numapin_enforcer.hardware.part import NOTHING, limits, part_of, withheld_from
+from numapin_enforcer.hardware.sysfs.device_memory import read_gpu_nodes
+from numapin_enforcer.hardware.sysfs.numa import (
     read_free_hugepages,
     read_hugepages,
     read_memory_bytes,
     read_online_nodes,
 )
-from numapin_enforcer.hardware.part import NOTHING, Allowed, limits, part_of, withheld_from
-from numapin_enforcer.hardware.remarks import Remarks
-from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, NODE_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.remarks import Remarks
+from numapin_enforcer.hardware.sysfs.sysfs_tree import CPU_FOLDER, NODE_FOLDER, SysfsTree
 
 WATCHED: Final = (f"{CPU_FOLDER}/online", f"{NODE_FOLDER}/online", f"{NODE_FOLDER}/has_memory")
 """The files that a hotplug changes; reading them is quick enough for every pass."""
@@ -33,7 +34,7 @@ class Machine:
     """
 
     def __init__(
-        self, sysfs: Path, procfs: Path, allowed: Callable[[], Allowed] | None = None
+        self, sysfs: Path, procfs: Path, allowed: Callable[[], AllowedSets] | None = None
     ) -> None:
         """Args: `allowed` reads what pods may use; without it, they may use everything."""
         self._sysfs, self._procfs, self._allowed = sysfs, procfs, allowed

@@ -1,37 +1,11 @@
 """The part of a machine that a node's pods may use. Does no I/O."""
 
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import Cpu, NumaNode, Topology
-
-
-class Allowed(Protocol):
-    """What the kernel lets the kubelet's cgroup use; an empty set is unknown, and limits nothing.
-
-    `cpus_limit` and `mems_limit` name the cgroup that limits it, and how that is set.
-    """
-
-    @property
-    def cpus(self) -> CpuSet:
-        """The CPUs."""
-        ...
-
-    @property
-    def mems(self) -> MemSet:
-        """The NUMA nodes."""
-        ...
-
-    @property
-    def cpus_limit(self) -> str:
-        """What limits the CPUs."""
-        ...
-
-    @property
-    def mems_limit(self) -> str:
-        """What limits the NUMA nodes."""
-        ...
+from numapin_enforcer.cgroups.tree import AllowedSets
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +21,7 @@ class Withheld:
 NOTHING: Final = Withheld()
 
 
-def withheld_from(machine: Topology, allowed: Allowed) -> Withheld:
+def withheld_from(machine: Topology, allowed: AllowedSets) -> Withheld:
     """What pods may not use of a machine."""
     cpus = machine.online - allowed.cpus if allowed.cpus else CpuSet()
     mems = machine.mems - allowed.mems if allowed.mems else MemSet()

@@ -12,7 +12,7 @@ from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.conditions import unknown_note

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_daemon.clock import Clock
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate, PatientFiles
 from numapin_enforcer.cgroups.watch.event_reader import EventReader
 from numapin_enforcer.reconciler import MOST_CHECKS, Reconciler

@@ -8,8 +8,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
-from numapin_enforcer.cgroups.processes import has_processes
-from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, parent
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, differing, has_processes, parent
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import exclusive_cpus
 

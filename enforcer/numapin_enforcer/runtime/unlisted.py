@@ -6,8 +6,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec
-from numapin_enforcer.cgroups.processes import has_processes
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Tree, has_processes
 
 SHORT_ID: Final = 13
 """As much of an id as `crictl ps` prints."""

@@ -11,7 +11,7 @@ from typing import Final, NoReturn, Protocol
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder, NewPods, PodTree, PodWatch
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder, NewPods, PodTree, PodWatch
 from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate, PatientFiles
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.hardware.hotplug import Machine

@@ -11,7 +11,7 @@ from typing import Final, Self
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import list_folders
 from numapin_enforcer.cgroups.naming import CgroupNaming
-from numapin_enforcer.cgroups.nesting import NestingLimits
+from numapin_enforcer.cgroups.nested.nesting import NestingLimits
 from numapin_enforcer.cgroups.watch.instance import Inotify
 from numapin_enforcer.cgroups.watch.raw_events import EventMask, parse_events
 

@@ -6,8 +6,7 @@ Does no I/O.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from numapin_enforcer.cgroups.processes import has_processes
-from numapin_enforcer.cgroups.tree import Cgroup, Tree
+from numapin_enforcer.cgroups.tree import Cgroup, Tree, has_processes
 from numapin_enforcer.plan.containment import Desired
 
 STARTING_SECONDS: Final = 3.0

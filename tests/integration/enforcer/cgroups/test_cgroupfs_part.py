@@ -8,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Version, parent
 from numapin_enforcer.cgroups.tree_cache import TreeCache

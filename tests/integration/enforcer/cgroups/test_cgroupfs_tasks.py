@@ -10,8 +10,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.kubepods.outside import find_outside
 from numapin_enforcer.cgroups.naming import Qos
-from numapin_enforcer.cgroups.outside import find_outside
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.hardware.discovery import discover

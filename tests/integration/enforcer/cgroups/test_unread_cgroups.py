@@ -4,8 +4,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import ContainerAssignment
-from numapin_enforcer.cgroups import nesting
 from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
+from numapin_enforcer.cgroups.nested import nesting
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numapin_campaigns.histories.kernel.watched import ModelWatch, WatchedModel
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder, PodTree
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version

@@ -12,7 +12,7 @@ from numapin_enforcer.cgroups.errors import (
     CgroupVanishedError,
     error_of,
 )
-from numapin_enforcer.cgroups.kubepods import NoKubepodsError, find_naming
+from numapin_enforcer.cgroups.kubepods.finder import NoKubepodsError, find_naming
 from numapin_enforcer.cgroups.mounts import Mounts, NoCpusetError, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Version

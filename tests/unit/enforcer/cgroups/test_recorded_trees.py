@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroups.kubepods import find_naming
+from numapin_enforcer.cgroups.kubepods.finder import find_naming
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import Kind, Qos
 from numapin_enforcer.cgroups.tree import Version

@@ -170,7 +170,7 @@ def test_no_file_is_read_twice(
         opened[path] += 1
         return real_open(path, flags)
 
-    monkeypatch.setattr("numapin_enforcer.hardware.sysfs_tree.os.open", counting_open)
+    monkeypatch.setattr("numapin_enforcer.hardware.sysfs.sysfs_tree.os.open", counting_open)
     root = captured_machines / captured_machine
     discover(root / "sys", root / "proc")
     assert opened[f"{root}/sys/devices/system/cpu/isolated"] == 1

@@ -10,7 +10,7 @@ from numapin_api.hardware.machine_file import format_machine, parse_machine
 from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
 from numapin_api.topology import Cpu, NumaNode, Topology
-from numapin_enforcer.cgroups.kubepods import AllowedSets
+from numapin_enforcer.cgroups.tree import AllowedSets
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.hardware.part import NOTHING, Withheld, part_of, withheld_from
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.watch.instance import Inotify
 

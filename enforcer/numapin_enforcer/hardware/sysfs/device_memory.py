@@ -10,7 +10,7 @@ from typing import Final
 
 from numapin_api.cpuset import MAX_NUMA_NODE, MemSet
 from numapin_api.topology import NumaNode
-from numapin_enforcer.hardware.sysfs_tree import NODE_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.sysfs_tree import NODE_FOLDER, SysfsTree
 
 NODES_OF_A_GPU: Final = 8
 """NUMA nodes that firmware keeps for the memory of one GPU and of its MIG instances.

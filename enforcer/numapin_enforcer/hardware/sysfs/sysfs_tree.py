@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from numapin_api.cpuset import MAX_ID, CpuSet, ListFormatError
-from numapin_enforcer.hardware.remarks import Remarks
+from numapin_enforcer.hardware.sysfs.remarks import Remarks
 
 CPU_FOLDER: Final = "devices/system/cpu"
 NODE_FOLDER: Final = "devices/system/node"

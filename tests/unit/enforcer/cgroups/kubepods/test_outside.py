@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups import outside
+from numapin_enforcer.cgroups.kubepods import outside
+from numapin_enforcer.cgroups.kubepods.outside import find_outside
 from numapin_enforcer.cgroups.mounts import Mounts
-from numapin_enforcer.cgroups.outside import find_outside
 from numapin_enforcer.cgroups.tree import OutsideCgroup, Version
 
 A, B, C, D = (letter * 64 for letter in "abcd")

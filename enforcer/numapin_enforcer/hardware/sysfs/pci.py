@@ -9,7 +9,7 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.topology import PciDevice
-from numapin_enforcer.hardware.sysfs_tree import SysfsTree
+from numapin_enforcer.hardware.sysfs.sysfs_tree import SysfsTree
 
 _DEVICES: Final = "bus/pci/devices"
 _CLASS = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{2}", re.ASCII)

@@ -6,7 +6,8 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.cgroupfs import EFFECTIVE_FILES
-from numapin_enforcer.cgroups.kubepods import KubepodsFinder, read_allowed
+from numapin_enforcer.cgroups.kubepods.allowed import read_allowed
+from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.tree import Cgroup, Version
 

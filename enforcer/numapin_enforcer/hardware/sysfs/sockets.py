@@ -10,8 +10,8 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.limits import MAX_GROUP_ID
-from numapin_enforcer.hardware.siblings import TOPOLOGY, merge_groups, read_siblings
-from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.siblings import TOPOLOGY, merge_groups, read_siblings
+from numapin_enforcer.hardware.sysfs.sysfs_tree import CPU_FOLDER, SysfsTree
 
 _LEVELS: Final = ("physical_package_id", "book_id", "drawer_id")
 _SIBLINGS: Final = ("core_siblings", "package_cpus")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups import cgroupfs, file_access, nesting
+from numapin_enforcer.cgroups import cgroupfs, file_access
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.cgroupfs import READS_BETWEEN, Cgroupfs
 from numapin_enforcer.cgroups.errors import (
@@ -19,7 +19,8 @@ from numapin_enforcer.cgroups.errors import (
 )
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
-from numapin_enforcer.cgroups.nesting import MOST_DEPTH, MOST_NESTED
+from numapin_enforcer.cgroups.nested import nesting
+from numapin_enforcer.cgroups.nested.nesting import MOST_DEPTH, MOST_NESTED
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch

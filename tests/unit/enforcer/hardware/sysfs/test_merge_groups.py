@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.hardware.siblings import merge_groups
+from numapin_enforcer.hardware.sysfs.siblings import merge_groups
 
 STATEMENTS = st.dictionaries(
     st.integers(0, 20), st.sets(st.integers(0, 24), max_size=4).map(CpuSet), max_size=16

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.sysfs_tree import CPU_FOLDER, SysfsTree
 
 TOPOLOGY: Final = f"{CPU_FOLDER}/cpu{{}}/topology"
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.limits import MAX_GROUP_ID
-from numapin_enforcer.hardware.siblings import TOPOLOGY, merge_groups, read_siblings
-from numapin_enforcer.hardware.sockets import read_sockets
-from numapin_enforcer.hardware.sysfs_tree import CPU_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.siblings import TOPOLOGY, merge_groups, read_siblings
+from numapin_enforcer.hardware.sysfs.sockets import read_sockets
+from numapin_enforcer.hardware.sysfs.sysfs_tree import CPU_FOLDER, SysfsTree
 
 _CACHE: Final = f"{CPU_FOLDER}/cpu{{}}/cache"
 

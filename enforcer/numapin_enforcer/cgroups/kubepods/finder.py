@@ -1,26 +1,22 @@
-"""Finds the kubelet's cgroups: the mounts, the kubepods tree in them, its watch, what it may use.
-
-Containers, virtual environments and administrators (`AllowedCPUs=` of a slice) give a node a part
-of the machine's CPUs and NUMA nodes.
-"""
+"""Finds the kubelet's cgroups: the mounts, the kubepods tree in them, its watch."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.cgroups.cgroupfs import EFFECTIVE_FILES, Cgroupfs
+from numapin_enforcer.cgroups.cgroupfs import Cgroupfs
 from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.file_access import is_folder, read_files
+from numapin_enforcer.cgroups.file_access import is_folder
+from numapin_enforcer.cgroups.kubepods.allowed import read_allowed
+from numapin_enforcer.cgroups.kubepods.outside import find_outside
 from numapin_enforcer.cgroups.memory.binding import MemoryFiles
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
-from numapin_enforcer.cgroups.outside import find_outside
-from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Version, parent
+from numapin_enforcer.cgroups.tree import AllowedSets, OutsideCgroup, Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache, Watch
 from numapin_enforcer.cgroups.watch.event_reader import EventSource
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch, Changes
@@ -29,8 +25,6 @@ from numapin_enforcer.cgroups.write import Quota
 
 REFUSED_V1: Final = "on cgroup v1 a kubelet of 1.35 or newer starts only with failCgroupV1: false"
 """Source: KEP-5573, "Enable FailCgroupV1 by default"."""
-
-_OF_ROOT: Final = "the root cgroup here has no others (the node is a container, or a partition)"
 
 
 class NoKubepodsError(Exception):
@@ -103,19 +97,6 @@ class PodTree:
     def outside(self, ids: Collection[str]) -> dict[str, OutsideCgroup]:
         """The cgroups that these containers have elsewhere, by container id."""
         return find_outside(self.mounts, self.naming.root, ids)
-
-
-@dataclass(frozen=True, slots=True)
-class AllowedSets:
-    """The CPUs and NUMA nodes of a node's pods; empty if unknown.
-
-    `cpus_limit` and `mems_limit` name the topmost cgroup that has no more, and how that is set.
-    """
-
-    cpus: CpuSet = CpuSet()
-    mems: MemSet = MemSet()
-    cpus_limit: str = ""
-    mems_limit: str = ""
 
 
 class KubepodsFinder:
@@ -226,48 +207,3 @@ def _use(mounts: Mounts, naming: CgroupNaming) -> tuple[int, int]:
         return (0, 0)
     kinds = Counter(naming.parse(path).kind for path in paths)
     return kinds[Kind.CONTAINER], kinds[Kind.POD]
-
-
-def read_allowed(mounts: Mounts, root: str, cgroups: Iterable[Cgroup] = ()) -> AllowedSets:
-    """What pods may use: on v2 what `root` has, on v1 what its parent has.
-
-    On v1 the kernel takes an offline CPU out of `root` for good, so that what it lacks is no
-    administrator's setting: the enforcer gives it back. On v2 the enforcer never writes to `root`.
-
-    Args:
-        mounts: where the controllers are.
-        root: the cgroup that holds all pods; it need not exist.
-        cgroups: those below it. One that is a cpuset partition has CPUs that `root` lacks.
-    """
-    found = list(_sets(mounts, root if mounts.version is Version.V2 else parent(root)))
-    if not found:
-        return AllowedSets()
-    _, cpus, mems = found[0]
-    by_cpus = next(path for path, has, _ in reversed(found) if has == cpus)
-    by_mems = next(path for path, _, has in reversed(found) if has == mems)
-    return AllowedSets(
-        CpuSet.union((cpus, *(one.effective_cpus for one in cgroups))),
-        mems,
-        _limit(by_cpus, "cpuset.cpus", "AllowedCPUs="),
-        _limit(by_mems, "cpuset.mems", "AllowedMemoryNodes="),
-    )
-
-
-def _sets(mounts: Mounts, path: str) -> Iterator[tuple[str, CpuSet, MemSet]]:
-    """The effective sets of a cgroup and its ancestors, as far as they can be read."""
-    above: str | None = path
-    while above is not None:
-        try:
-            texts, _ = read_files(f"{mounts.cpuset}/{above}", EFFECTIVE_FILES[mounts.version])
-            cpus, mems = (text.decode("ascii").strip() for text in texts)
-            if cpus and mems:
-                yield above, CpuSet.parse(cpus), MemSet.parse(mems)
-        except (CgroupError, ValueError):
-            pass
-        above = parent(above) if above else None
-
-
-def _limit(path: str, file: str, setting: str) -> str:
-    if not path:
-        return _OF_ROOT
-    return f"cgroup {path} has no others ({file}, or {setting} in systemd)"

@@ -16,8 +16,8 @@ from numapin_api.topology import (
     page_size_bytes,
     page_size_name,
 )
-from numapin_enforcer.hardware.cpus import CpuFacts
-from numapin_enforcer.hardware.sysfs_tree import NODE_FOLDER, SysfsTree
+from numapin_enforcer.hardware.sysfs.cpus import CpuFacts
+from numapin_enforcer.hardware.sysfs.sysfs_tree import NODE_FOLDER, SysfsTree
 
 _HUGEPAGES: Final = "hugepages"
 _MEM_TOTAL = re.compile(r"\bMemTotal:\s*([0-9]{1,15}) kB", re.ASCII)

@@ -1,0 +1,1 @@
+"""Cgroups that containers have made inside their own."""

@@ -1,0 +1,1 @@
+"""What the kernel's files below /sys and /proc say of CPUs, NUMA nodes and PCI devices."""
