@@ -8,9 +8,8 @@ emulated, and its kubelet slower than a real one.
 """
 
 import argparse
-import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from numapin_campaigns.frame.command import Campaign, add_keep
 from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.frame.labs import vm_lab
 from numapin_campaigns.frame.plain import PlainReport
+from numapin_campaigns.frame.report import spread
 from numapin_campaigns.workload.back_and_forth import BackAndForth
 from numapin_campaigns.workload.notice import Followed, annotating
 from numapin_lab.components.build import Say
@@ -88,17 +88,11 @@ def figures(found: Followed) -> dict[str, Any]:
     """How long before its CPUs left the workload knew it."""
     seconds = sorted(one.notice_seconds for one in found.departures)
     return {
-        "departures": len(seconds),
         "told": sum(one.announced_at is not None for one in found.departures),
-        "noticeSeconds": _spread(seconds) if seconds else {},
+        "noticeSeconds": {"least": round(min(seconds, default=0.0), 2)} | spread(seconds),
         "asked": found.asked,
         "longestGapSeconds": round(found.longest_gap_seconds, 3),
     }
-
-
-def _spread(ordered: Sequence[float]) -> dict[str, float]:
-    found = {"least": ordered[0], "p50": statistics.median(ordered), "most": ordered[-1]}
-    return {name: round(one, 3) for name, one in found.items()}
 
 
 TOLD: Final = Campaign(

@@ -8,6 +8,8 @@ from numapin_campaigns.frame.downtime import Downtime
 from numapin_campaigns.frame.judge import Found, Verdict
 
 SHOWN: Final = 20
+LAST: Final = frozenset({"violations", "excused", "warnings", "problems"})
+"""They have lines of their own at the end of a summary."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +80,9 @@ class Report(Generic[Found]):
         return "\n".join(self._summary(self.to_json()))
 
     def _summary(self, figures: Mapping[str, Any]) -> Iterator[str]:
-        """A line for each figure, but for those that are long lists."""
+        """A line for each figure, but for those that are empty or long lists."""
         for name, one in figures.items():
-            if name not in {"violations", "excused", "warnings", "problems"}:
+            if name not in LAST and one not in ([], {}):
                 if isinstance(one, Mapping):
                     yield f"{name}: {line(one)}"
                 elif not (isinstance(one, list) and one and isinstance(one[0], Mapping)):

@@ -15,7 +15,7 @@ from numapin_lab.node.pod_network import CNI_PLUGIN
 
 ROOT = Path(__file__).parents[3]
 INSTALLER = ROOT / "lab" / "system-packages"
-SOURCES = ("lab/numapin_lab", "tests", "benchmarks")
+SOURCES = ("lab/numapin_lab", "campaigns", "tests", "benchmarks")
 STARTERS = {"Popen", "_run", "call", "check_call", "check_output", "run", "which"}
 """Functions whose first argument is a program, or a command line that begins with one."""
 OURS = {one.name for one in SUBCOMMANDS}
