@@ -84,19 +84,15 @@ class Followers:
 
     def facts(self, one: Pass, facts: Facts) -> Facts:
         """The facts after a pass, with what followers know."""
-        population, count = self.observed.population, self.changes.count
-        finder = self.outside.finder
-        deserted = self.outside.deserted(one.naming) if one.naming is not None else frozenset()
-        return replace(
-            facts,
+        content = replace(
+            facts.content,
             runtime=self.containers.runtime,
-            running=finder.running,
-            outside=finder.found,
-            strays=finder.strays,
-            starting=(population.starting | population.deserted) - deserted,
-            deserted=deserted,
             claims=self.observed.claims.on(one.topology.online),
             unbound_memory=self.observed.unbound.found,
-            drift_count=count.total,
-            drift_causes=count.causes,
+            drift_count=self.changes.count.total,
+            drift_causes=self.changes.count.causes,
+        )
+        evidence = self.outside.evidence(one.naming, facts.evidence)
+        return replace(
+            facts, content=content, evidence=evidence, running=self.outside.finder.running
         )

@@ -1,6 +1,6 @@
 """Has containers outside of the kubelet's cgroups looked for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import CgroupNaming
@@ -8,6 +8,7 @@ from numapin_enforcer.followers.containers import Containers
 from numapin_enforcer.followers.observed import Observed
 from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
+from numapin_enforcer.status.in_force.exclusivity import Evidence
 from numapin_enforcer.status.state import State
 
 
@@ -36,8 +37,18 @@ class Outside:
         """Which containers may be anywhere."""
         return State(note=self.finder.note)
 
-    def deserted(self, naming: CgroupNaming) -> frozenset[str]:
-        """The cgroups without processes whose containers run, by a list that is new enough."""
-        paths = self.observed.population.deserted_at(self.finder.listed_at)
-        running = self.finder.running
-        return frozenset(path for path in paths if naming.parse(path).container_id in running)
+    def evidence(self, naming: CgroupNaming | None, known: Evidence) -> Evidence:
+        """`known`, and which containers have no processes here, or a cgroup elsewhere."""
+        population, finder = self.observed.population, self.finder
+        deserted = frozenset(
+            path
+            for path in population.deserted_at(finder.listed_at)
+            if naming is not None and naming.parse(path).container_id in finder.running
+        )
+        return replace(
+            known,
+            starting=(population.starting | population.deserted) - deserted,
+            deserted=deserted,
+            outside=finder.found,
+            strays=finder.strays,
+        )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from numapin_api.conditions.reasons import Obstacle, Reason
-from numapin_api.hardware.compact import compact_topology
-from numapin_api.schema.plain import CgroupStatus
+from numapin_api.hardware.compact import compact_free_hugepages, compact_topology
+from numapin_api.schema.plain import CgroupStatus, NodeAssignmentStatus
 from numapin_api.topology import Topology
 from numapin_client.events import WARNING, Event
 from numapin_enforcer.assignment.acceptance import Acceptance
@@ -18,6 +18,7 @@ from numapin_enforcer.one_pass import Pass
 from numapin_enforcer.status.conditions import unknown_note
 from numapin_enforcer.status.events.poster import Events
 from numapin_enforcer.status.facts import Facts
+from numapin_enforcer.status.in_force.exclusivity import Evidence
 from numapin_enforcer.status.state import Part, State, States
 
 LOG: Final = logging.getLogger(__name__)
@@ -146,19 +147,21 @@ class Inputs:
         topology = self.machine.topology
         if self._hardware is None or self._hardware[0] != topology:
             self._hardware = (topology, compact_topology(topology))
-        return Facts(
+        content = NodeAssignmentStatus(
+            observed_generation=self.acceptance.generation,
             topology=self._hardware[1],
-            boot_id=self.boot_id,
-            free_hugepages=self.machine.free_hugepages(),
+            free_hugepages=tuple(compact_free_hugepages(self.machine.free_hugepages())),
             cgroup=self._cgroup(),
-            restart_spec=self.local_copy.restart_spec,
-            problems={
-                "API server": self.assignments.problem,
-                "cgroups": self.kubepods.problem,
-                "watch": self.kubepods.watch_problem,
-                "local copy": self.local_copy.problem,
-            },
+            boot_id=self.boot_id,
         )
+        problems = {
+            "API server": self.assignments.problem,
+            "cgroups": self.kubepods.problem,
+            "watch": self.kubepods.watch_problem,
+            "local copy": self.local_copy.problem,
+        }
+        unsaved = Evidence(restart_spec=self.local_copy.restart_spec)
+        return Facts(content=content, evidence=unsaved, problems=problems)
 
     def _cgroup(self) -> CgroupStatus | None:
         """The cgroup version and driver of this node; None until the tree is found."""

@@ -1,7 +1,7 @@
 """The status after a pass, of the pass, the node's facts and what is wrong. Does no I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from numapin_api.conditions.merging import merge_conditions
@@ -12,7 +12,6 @@ from numapin_api.conditions.reasons import (
     Verdict,
     internal_error,
 )
-from numapin_api.hardware.compact import compact_free_hugepages
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts
@@ -116,23 +115,14 @@ def failed_report(generation: int, error: Exception) -> Report:
 
 
 def _content(one: Pass, facts: Facts, has: Summary) -> NodeAssignmentStatus:
-    return NodeAssignmentStatus(
-        observed_generation=one.generation,
-        topology=facts.topology,
-        free_hugepages=tuple(compact_free_hugepages(facts.free_hugepages)),
+    return replace(
+        facts.content,
         pools=has.pools,
         containers=has.containers,
         kubelet_containers=one.pinned,
-        claims=facts.claims,
-        unbound_memory=facts.unbound_memory,
         running=has.running,
         refused=_refused(one.spec),
         outdated=len(_outdated(one.spec)),
-        drift_count=facts.drift_count,
-        drift_causes=facts.drift_causes,
-        cgroup=facts.cgroup,
-        runtime=facts.runtime,
-        boot_id=facts.boot_id,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from numapin_daemon.probes.health import LoopHealth
 from numapin_enforcer.one_pass import Pass
-from numapin_enforcer.status.facts import Facts, evidence
+from numapin_enforcer.status.facts import Facts, evidence_of
 from numapin_enforcer.status.in_force.summary import Summarizer, Summary
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.report import build_report, failed_report
@@ -53,7 +53,7 @@ class StatusReporter:
             return None
         if one.spec is None:
             return Summary()
-        found = evidence(one, facts, states, tree, naming)
+        found = evidence_of(one, facts, states, tree, naming)
         arguments = (one.spec, tree, one.result.desired, naming, found)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, self._summarizer.summarize(*arguments))

@@ -234,10 +234,10 @@ async def test_no_memory_is_moved_after_a_stop(node: Node) -> None:
 async def test_the_runtimes_version_is_reported(
     node: Node, start: Callable[[Awaitable[None]], None]
 ) -> None:
-    assert node.facts().runtime is None
+    assert node.facts().content.runtime is None
     start(node.followers.containers.names.probe(10))
     await node.clock.run_tasks()
-    runtime = node.facts().runtime
+    runtime = node.facts().content.runtime
     assert runtime is not None
     assert (runtime.name, runtime.version) == ("fake", "v1")
 
@@ -251,7 +251,7 @@ async def test_a_long_version_of_the_runtime_is_cut(
     monkeypatch.setattr(runtime, "version", version)
     probe = asyncio.ensure_future(node.followers.containers.names.probe(10))
     await node.clock.run_tasks()
-    found = node.facts().runtime
+    found = node.facts().content.runtime
     assert found is not None
     assert (len(found.name), found.version[:4], len(found.version)) == (128, "v2-x", 128)
     probe.cancel()

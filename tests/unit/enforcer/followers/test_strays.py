@@ -44,7 +44,7 @@ async def test_containers_outside_of_the_kubelets_cgroups_are_reported(node: Nod
     node.pods.elsewhere[stray] = cgroup
     await node.enforce(CPU_3)
     report = node.facts()
-    assert report.outside == (cgroup,)
+    assert report.evidence.outside == (cgroup,)
     assert report.running.keys() == {ID, stray}
 
 

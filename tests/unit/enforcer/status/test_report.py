@@ -11,6 +11,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import (
     ContainerStatus,
     NodeAssignmentSpec,
+    NodeAssignmentStatus,
     PoolsInForce,
 )
 from numapin_enforcer.assignment.decode import decode_spec
@@ -34,7 +35,9 @@ def report(
     state: State = State(),  # noqa: B008 (frozen)
 ) -> Report:
     one = Pass(began_seconds=0.0, topology=machine(), spec=spec)
-    return build_report(one, Facts(drift_count=3), {Part.MEMORY: state}, summary)
+    return build_report(
+        one, Facts(content=NodeAssignmentStatus(drift_count=3)), {Part.MEMORY: state}, summary
+    )
 
 
 def conditions(found: Report) -> dict[str, tuple[bool, str, str]]:

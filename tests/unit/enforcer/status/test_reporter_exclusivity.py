@@ -9,6 +9,7 @@ from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Version, tree_of
 from numapin_enforcer.plan.threads import InheritedMask, WideThreads
 from numapin_enforcer.status.conditions import PASSES_TO_STALL
+from numapin_enforcer.status.in_force.exclusivity import Evidence
 from numapin_enforcer.status.in_force.population import RECHECK_SECONDS, STARTING_SECONDS
 from numapin_enforcer.status.state import Part, State
 from support.fakes.worlds.reporter_world import (
@@ -186,7 +187,7 @@ def test_threads_that_are_not_looked_at_are_noted(world: World) -> None:
 
 
 def test_a_container_is_not_exclusive_until_the_assignment_is_saved(world: World) -> None:
-    assert world.report(restart_spec=NodeAssignmentSpec())[0] == "Applying"
+    assert world.report(evidence=Evidence(restart_spec=NodeAssignmentSpec()))[0] == "Applying"
     assert world.exclusive == [False]
     assert world.report()[0] == "Enforced"
     assert world.exclusive == [True]
