@@ -1,6 +1,6 @@
 """All followers of a pass, and their order."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from numapin_enforcer.followers.cfs_quota import CfsQuotas
@@ -41,13 +41,12 @@ class Followers:
     observed: Observed
     outside: Outside
 
+    in_order: dict[Part, Follower] = field(init=False)
+    """All of them, in the order in which they follow."""
+
     def __post_init__(self) -> None:
         self.runtime.updater.on_update = self.cfs_quota.note_runtime_update
-
-    @property
-    def in_order(self) -> dict[Part, Follower]:
-        """The followers, in the order in which they follow."""
-        return {
+        self.in_order = {
             Part.CHANGES: self.changes,
             Part.CONTAINERS: self.containers,
             Part.CFS_QUOTA: self.cfs_quota,

@@ -74,7 +74,8 @@ class RuntimeResources:
     def growable(self) -> frozenset[str]:
         """The cgroups of containers that gain CPUs by an update of their runtime."""
         found = self.containers.found
-        return frozenset(path for id_, (path, _) in found.items() if self.updater.may_grow(id_))
+        ids = self.updater.sent_ids & found.keys()
+        return frozenset(found[id_][0] for id_ in ids if self.updater.may_grow(id_))
 
     @property
     def pending(self) -> frozenset[str]:

@@ -35,22 +35,26 @@ class Enforcing:
 
     def enforce(self, one: Pass) -> Pass:
         """Write the cgroups; returns the pass with what it did."""
+        naming, goal, result, unreadable = None, None, Converged(), None
         try:
             if (pods := self.pods.open()) is not None:
-                reconciler = self.pods.reconciler(pods)
-                one = self._begun(one, reconciler)
-                one = replace(one, result=self._converged(one, reconciler))
+                naming, reconciler = pods.naming, self.pods.reconciler(pods)
+                self._hold(one)
+                goal = goal_of(one, holding=self._holding)
+                result = self._converged(goal, reconciler, resynced=one.full_resync)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
-            naming = one.naming if one.goal is None else None
+            naming = naming if goal is None else None
             unreadable = Obstacle(error.reason, str(error))
-            one = replace(one, naming=naming, unreadable=unreadable)
-        threads = self.threads
         return replace(
             one,
-            wide=threads.wide,
-            inherited=threads.inherited,
-            unseen=threads.note,
+            naming=naming,
+            goal=goal,
+            result=result,
+            unreadable=unreadable,
+            wide=self.threads.wide,
+            inherited=self.threads.inherited,
+            unseen=self.threads.note,
             foreign=self.foreign.found,
         )
 
@@ -62,24 +66,28 @@ class Enforcing:
             self._holding = False
             self._save()
 
-    def _begun(self, one: Pass, reconciler: Reconciler) -> Pass:
-        """The pass with its goal. What is enforced from now on is on disk soon."""
+    def _hold(self, one: Pass) -> None:
+        """A spec is enforced from now on: it is on disk soon, and must be released some day."""
         if one.enforces and not one.conflict:
             self._holding = True
             self._save()
-        return replace(one, naming=reconciler.naming, goal=goal_of(one, holding=self._holding))
 
     def _save(self) -> None:
         if self.acceptance.accepted is not None:
             self.local_copy.want(self.acceptance.accepted)
 
-    def _converged(self, one: Pass, reconciler: Reconciler) -> Converged:
+    def _converged(
+        self,
+        goal: AssignmentGoal | ReleaseGoal | None,
+        reconciler: Reconciler,
+        *,
+        resynced: bool,
+    ) -> Converged:
         """Reach the goal. Tasks on CPUs that are not theirs are looked for while there is a spec.
 
         Raises:
             CgroupError: a file could not be read.
         """
-        goal, resynced = one.goal, one.full_resync
         if goal is None:
             self.threads.rest()
             return reconciler.observe(full_resync=resynced)

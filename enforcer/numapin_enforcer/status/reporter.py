@@ -37,8 +37,8 @@ class StatusReporter:
         self.health.passed(report.missing(problems))
 
     def count(self, one: Pass, ended_seconds: float) -> None:
-        """Have a pass counted that was reported."""
-        self.on_pass(replace(one, ended_seconds=ended_seconds), self._last)
+        """Have a pass counted that was reported; it may be kept until the next one."""
+        self.on_pass(replace(one, ended_seconds=ended_seconds, body=None), self._last)
 
     def failed(self, generation: int, error: Exception) -> None:
         """A pass failed unexpectedly: what was reported stays, and the conditions say why."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 
 
-class Part(Enum):
+class Part(IntEnum):
     """Who says it. The status follows this order: of several obstacles, the first one counts."""
 
     KUBELET = auto()
@@ -60,4 +60,4 @@ States = Mapping[Part, State]
 
 def in_order(states: States) -> list[State]:
     """The states in the order of the status."""
-    return [states[part] for part in Part if part in states]
+    return [states[part] for part in sorted(states)]

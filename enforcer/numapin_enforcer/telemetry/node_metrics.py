@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
@@ -69,8 +68,7 @@ class NodeMetrics:
 
     def passed(self, done: Pass, summary: Summary | None) -> None:
         """A pass has ended; `summary` is what the kernel has, None if it could not be read."""
-        self._last = replace(done, body=None)  # it is kept until the next pass
-        self._lacks = summary.lacks if summary is not None else ()
+        self._last, self._lacks = done, summary.lacks if summary is not None else ()
         add = self.meter.add
         self.meter.observe(PASS_SECONDS, done.ended_seconds - done.began_seconds)
         if made := len(done.result.made):

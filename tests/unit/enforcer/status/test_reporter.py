@@ -147,3 +147,7 @@ def test_a_failed_pass_changes_only_generation_and_conditions(world: World) -> N
     assert (ready["status"], ready["reason"]) == ("False", "InternalError")
     assert wire == {**before, "observedGeneration": 1}
     assert world.missing["enforcement"].startswith("InternalError: a pass over the cgroups")
+
+
+def test_no_part_hides_what_another_one_says(world: World) -> None:
+    assert world.inputs.states().keys().isdisjoint(world.followers.states().keys())
