@@ -20,6 +20,7 @@ from support.real.containerd import private_runtime
 from support.suite.areas import Areas
 from support.suite.components import Components, has_systemd
 from support.suite.left_out import LeftOut
+from support.suite.still_machines import StillMachines
 
 # Where the control plane is that runs outside the virtual machine: folder and port.
 OUTSIDE = "NUMAPIN_TEST_CONTROL_PLANE"
@@ -51,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for plugin in (FailuresAtOnce(config), LeftOut(), Components(config), Areas()):
         config.pluginmanager.register(plugin)
+    config.pluginmanager.register(StillMachines(), StillMachines.NAME)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -114,13 +116,17 @@ def containerd(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="module")
-def vm_lab(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabFolder]:
+def vm_lab(
+    root: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabFolder]:
     """A lab that is down, and comes up with its node in a virtual machine; removed at the end."""
     if shutil.which(QEMU) is None:
         skip_here(f"needs QEMU; {QEMU_REMEDY}")
     folder = LabFolder(tmp_path_factory.mktemp("vm-lab"), vm=True, systemd=has_systemd())
+    machines: StillMachines = request.config.pluginmanager.getplugin(StillMachines.NAME)
     try:
-        yield folder
+        with machines.watched(folder):
+            yield folder
     finally:
         folder.down()
 

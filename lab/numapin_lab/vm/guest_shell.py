@@ -1,4 +1,4 @@
-"""Run commands in a virtual machine that stays up: a shell at the end of a serial line.
+"""Run commands in a virtual machine that stays up: a shell at the end of each of two serial lines.
 
 One command runs at a time; a second connection waits until the first has its answer. A command
 takes 0.1 to 1 s in an emulated machine, so group related commands in one script.
@@ -19,7 +19,7 @@ NUDGE_SECONDS = 5.0
 The emulated serial line loses an interrupt now and then; then neither side gets anything before the
 next character arrives. The shell skips an empty line.
 """
-LINE = "ttyS1"
+LINE, PULSE_LINE = "ttyS1", "ttyS2"
 
 # Process 1 adopts orphans, and the machine stops when it exits. Its child reads the line: `read` of
 # busybox 1.35 loses what it has of a line when a child ends, an orphan included.
@@ -28,17 +28,18 @@ if [ $$ = 1 ]; then
   export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
   mount --make-rshared /
   ulimit -n 65536
-  stty -F /dev/{LINE} raw -echo
-  while :; do "$0"; sleep 1; done
+  for line in {LINE} {PULSE_LINE}; do stty -F /dev/$line raw -echo; done
+  while :; do "$0" {PULSE_LINE}; sleep 1; done &
+  while :; do "$0" {LINE}; sleep 1; done
 fi
-exec </dev/{LINE} >/dev/{LINE} 2>/dev/console
+exec <"/dev/$1" >"/dev/$1" 2>/dev/console
 while :; do
   IFS=' ' read -r name script || {{ sleep 1; continue; }}
   [ "$script" ] || continue
-  echo "$script" | base64 -d >/run/script || continue
-  sh /run/script </dev/null >/run/output 2>&1
+  echo "$script" | base64 -d >"/run/script-$1" || continue
+  sh "/run/script-$1" </dev/null >"/run/output-$1" 2>&1
   status=$?
-  echo "$name begins"; cat /run/output; echo; echo "$name ended $status"
+  echo "$name begins"; cat "/run/output-$1"; echo; echo "$name ended $status"
 done
 """
 

@@ -48,6 +48,7 @@ class NodeMachine:
         lines = [
             *("-serial", "stdio"),
             *("-serial", f"unix:{self.run / 'shell.sock'},server=on,wait=off"),
+            *("-serial", f"unix:{self.run / 'pulse.sock'},server=on,wait=off"),
             *("-qmp", f"unix:{self.run / 'monitor.sock'},server=on,wait=off"),
         ]
         command = (str(find_qemu()), *lines, *self.options)
@@ -62,6 +63,11 @@ class NodeMachine:
     def shell(self) -> GuestShell:
         """Runs commands in the machine."""
         return GuestShell(self.run / "shell.sock")
+
+    @property
+    def pulse(self) -> GuestShell:
+        """Runs commands beside those of `shell`, to see whether the machine lives."""
+        return GuestShell(self.run / "pulse.sock")
 
     def run_script(self, script: str, timeout_seconds: float = COMMAND_SECONDS) -> Answer:
         """Run a shell script in it, as root.

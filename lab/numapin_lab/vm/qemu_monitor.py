@@ -20,6 +20,7 @@ class Monitor:
     """The monitor of a running QEMU process, by its socket."""
 
     socket: Path
+    answer_seconds: float = ANSWER_SECONDS
 
     def __call__(self, command: str, **arguments: Any) -> Any:
         """Execute one command; returns what it returns.
@@ -29,7 +30,7 @@ class Monitor:
             OSError: QEMU does not listen, or it ended.
         """
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(ANSWER_SECONDS)
+            connection.settimeout(self.answer_seconds)
             connection.connect(str(self.socket))
             with connection.makefile("r", encoding="utf-8") as lines:
                 answers = _answers(lines)

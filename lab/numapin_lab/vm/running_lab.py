@@ -5,7 +5,7 @@ A command in the guest takes 0.1 to 1 s, so related files are read with one comm
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from numapin_api.cpuset import CpuSet
 from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
-from numapin_lab.running_lab import RunningLab
+from numapin_lab.processes.daemons import wait_until
+from numapin_lab.running_lab import RunningLab, eventually
 from numapin_lab.vm.node_machine import NodeMachine
 
 KUBEPODS = Path("/sys/fs/cgroup/kubepods")
@@ -133,6 +134,28 @@ class RunningVmLab(RunningLab):
     def machine(self) -> NodeMachine:
         """Runs commands in the guest."""
         return self.cluster.vm.machine
+
+    def wait(self, ready: Callable[[], bool], what: str) -> None:
+        """Wait until `ready` returns true.
+
+        Raises:
+            LabError: it has not in time, or the machine has ended.
+        """
+        wait_until(ready, what, self.patience_seconds, self.machine.daemon, self.poll_seconds)
+
+    def eventually(self, read: Callable[[], object], wanted: object) -> None:
+        """Wait until `read` returns `wanted`; fails with the last value.
+
+        Raises:
+            LabError: the machine has ended.
+        """
+
+        def last() -> object:
+            if self.machine.daemon.pid() is None:
+                raise self.machine.daemon.failure("the virtual machine has ended")
+            return read()
+
+        eventually(last, wanted, self.patience_seconds, self.poll_seconds)
 
     @property
     def kubepods(self) -> Path:

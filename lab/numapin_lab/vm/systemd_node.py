@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from numapin_lab.errors import MissingError
-from numapin_lab.vm.guest_shell import LINE, SHELL
+from numapin_lab.vm.guest_shell import LINE, PULSE_LINE, SHELL
 from numapin_lab.vm.systemd import BUS_UNITS, PROGRAM, START
 
 REMEDY = "apt-get install -y --no-install-recommends systemd dbus"
@@ -25,19 +25,20 @@ FIRST_PROCESS = f"""#!/bin/sh
 umount /sys/fs/cgroup
 {START} --unit={TARGET}
 """
-TARGET_UNIT = """[Unit]
+TARGET_UNIT = f"""[Unit]
 DefaultDependencies=no
 Requires=dbus.socket dbus.service
-Wants=shell.service
+Wants=shell@{LINE}.service shell@{PULSE_LINE}.service
 """
-SHELL_UNIT = f"""[Unit]
+SHELL_UNIT = """[Unit]
 DefaultDependencies=no
 After=dbus.service
 [Service]
+Slice=system.slice
 Environment=PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 LimitNOFILE=65536
-ExecStartPre=/bin/stty -F /dev/{LINE} raw -echo
-ExecStart=/sbin/shell
+ExecStartPre=/bin/stty -F /dev/%i raw -echo
+ExecStart=/sbin/shell %i
 Restart=always
 KillMode=process
 """
@@ -93,7 +94,7 @@ def written(prepare: str, kubelet: str) -> dict[str, str]:
     units = {
         **BUS_UNITS,
         TARGET: TARGET_UNIT,
-        "shell.service": SHELL_UNIT,
+        "shell@.service": SHELL_UNIT,
         "containerd.service": CONTAINERD_UNIT,
         "kubelet.service": KUBELET_UNIT.format(command=kubelet),
     }

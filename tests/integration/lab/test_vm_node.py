@@ -1,7 +1,10 @@
 """A lab whose node is a virtual machine: it comes, goes on, is brought back, and goes."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from numapin_lab.cluster import VmCluster
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import VM_PARTS, LabFolder
 from numapin_lab.processes.daemons import kill, marked
+from numapin_lab.vm.pulse import Pulse
+from numapin_lab.vm.running_lab import RunningVmLab
 from numapin_lab.vm.snapshot import provide_snapshot
 
 WITHOUT = frozenset({"operator", "enforcer"})
@@ -92,6 +97,22 @@ def test_a_guest_that_ends_is_reported_with_its_console_and_started_again(
     after = pids(vm_lab)
     assert after.pop("vm") != before.pop("vm")
     assert after == before
+    assert in_guest(vm_lab, "hostname") == ["vm"]
+
+
+def test_a_guest_that_stands_still_is_killed_and_the_console_says_why(
+    cluster: VmCluster, vm_lab: LabFolder
+) -> None:
+    machine = cluster.vm.machine
+    assert Pulse(machine).problem() == ""
+    pid = machine.daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    seen = Pulse(machine, still_seconds=2.0, between_seconds=0.1).watch(threading.Event())
+    assert seen == "it has not answered for 2 s"
+    with pytest.raises(LabError, match=r"has ended(.|\n)*stood still: it has not answered"):
+        RunningVmLab(cluster).eventually(lambda: False, True)
+    vm_lab.up(WITHOUT)
     assert in_guest(vm_lab, "hostname") == ["vm"]
 
 

@@ -166,7 +166,7 @@ def test_a_node_with_systemd_has_its_units_and_its_driver() -> None:
     assert "SystemdCgroup = true" in written["etc/containerd.toml"]
     assert "cgroupDriver: systemd" in written["etc/kubernetes/kubelet.yaml"]
     assert "exec /lib/systemd/systemd " in written["sbin/agent"]
-    for service in ("containerd", "dbus", "kubelet", "shell"):
+    for service in ("containerd", "dbus", "kubelet", "shell@"):
         assert "{" not in written[f"etc/systemd/system/{service}.service"]
     names = {file.name for file in sources}
     assert {"systemd", "systemctl", "dbus-daemon", "runc", "libc.so.6"} <= names
