@@ -75,7 +75,9 @@ def started(pytest: Sequence[str]) -> Iterator[list[Stream]]:
             for stream in streams:
                 stream.process.wait()
                 stream.show()
-            if not any(stream.process.returncode for stream in streams):
+            if any(stream.process.returncode for stream in streams):
+                print(f"\n== temporary files of the tests: {folder}", flush=True)
+            else:
                 _remove(folder)
 
 

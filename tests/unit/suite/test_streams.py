@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -42,8 +43,10 @@ def test_all_streams_run_and_any_failure_is_in_the_status(
     failed: dict[str, int],
 ) -> None:
     monkeypatch.setattr(streams, "TIMES", tmp_path / "cache" / "times")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert streams.main(fake(tmp_path, failed), BUILDER) == max(failed.values(), default=0)
     said = capfd.readouterr().out
+    assert len(list(tmp_path.glob("np-*"))) == bool(failed), "kept to look at after a failure"
     for name in streams.STREAMS:
         assert f"ran {name} --first" in said
         assert f"== {name}: {'FAILED' if name in failed else 'passed'} after" in said
@@ -59,7 +62,8 @@ from support.suite import streams
 streams.TIMES = Path({str(tmp_path)!r}) / "times"
 sys.exit(streams.main({fake(tmp_path, {}, sleep=1000)!r}, {BUILDER!r}))
 """
-    environment = {**os.environ, "PYTHONPATH": str(streams.ROOT / "tests")}
+    folders = {"PYTHONPATH": str(streams.ROOT / "tests"), "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, **folders}
     environment.pop(FILE, None)
     with subprocess.Popen(
         [sys.executable, "-c", script],
