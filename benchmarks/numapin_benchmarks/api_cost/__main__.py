@@ -65,7 +65,7 @@ LAYOUTS: dict[str, Callable[[str], Layout]] = {
     "configmap": config_map,
 }
 
-USUAL = ("today", "lines", "apart", "pods")
+USUAL = ("today", "lines", "apart-unmanaged", "pods")
 
 
 def other_nodes(layout: Layout, count: int) -> list[tuple[str, str]]:

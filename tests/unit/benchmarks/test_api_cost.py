@@ -15,6 +15,7 @@ from numapin_benchmarks.api_cost.layouts.entries import (
     placed,
     reserved,
     shared,
+    topology,
 )
 from numapin_benchmarks.api_cost.layouts.split import apart, for_each_pod, recent, sharded
 from numapin_benchmarks.api_cost.layouts.whole import (
@@ -49,6 +50,16 @@ def test_the_containers_of_a_node_fit_on_its_machine_and_share_no_cpu(count: int
     assert len(CpuSet.union(sets)) == 2 * count <= cpus_for(count)
     rest = CpuSet.parse(shared(count)) | CpuSet.parse(reserved(count))
     assert not rest & CpuSet.union(sets)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_each_container_has_a_core_of_its_numa_node(count: int) -> None:
+    machine = topology(count)
+    assert len(machine.numa_cpus) == len(machine.socket_cpus) == 2
+    for one in placed(count, 0):
+        cpus = CpuSet.parse(one.cpus)
+        assert cpus in machine.core_cpus.values()
+        assert cpus <= machine.numa_cpus[int(one.mems)]
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -23,9 +23,11 @@ def cpus_for(count: int) -> int:
 def topology(count: int) -> Topology:
     """A machine with two sockets, a NUMA node each, and two threads on a core."""
     cores = cpus_for(count) // 2
+    half = cores // 2
     cpus = tuple(
-        Cpu(one, one % cores, *(2 * (one % cores) // cores,) * 2, one % cores // 8)
+        Cpu(id=one, core=core, socket=core // half, uncore_cache=core // 8, numa_node=core // half)
         for one in range(2 * cores)
+        for core in (one % cores,)
     )
     return Topology(cpus, tuple(NumaNode(number, 256 * GIB) for number in range(2)))
 
