@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
 from numapin_enforcer.cgroups.tree import Unread
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.status.in_force.exclusivity import Lack
+from numapin_enforcer.status.in_force.lack import Lack
 
 PASSES_TO_STALL = 5
 """After so many failed passes in a row the node is reported stalled."""

@@ -1,4 +1,4 @@
-"""Why a container does not have what its spec promises, by what the kernel answers. Does no I/O."""
+"""Why a container does not have its CPUs for itself, by what the kernel answers. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,26 +11,8 @@ from numapin_enforcer.cgroups.naming import Driver, is_literal, kubelet_of, othe
 from numapin_enforcer.cgroups.tree import Cgroup, OutsideCgroup, Tree, contains, parent, related
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
+from numapin_enforcer.status.in_force.lack import Lack, name_of
 from numapin_enforcer.status.in_force.thread_cpus import Confined, Intruder
-
-
-@dataclass(frozen=True, slots=True)
-class Lack:
-    """What the spec promises and the kernel does not have.
-
-    Attributes:
-        subject: the container, or the cgroup.
-        why: the rest of the sentence, with what to do.
-        needs_help: whether a person must act.
-    """
-
-    subject: str
-    reason: Reason
-    why: str
-    needs_help: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.subject} {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +80,12 @@ class Exclusivity:
                 "or the kernel moved them when its CPUs went offline; create the pod again without "
                 "such a runtime"
             )
-            return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
+            return Lack(name_of(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
         if not want.exclusive:
             why = f"has no CPUs of its own, because CPU {one.cpus} or the shared pool is offline"
-            return Lack(_name(one), Reason.CPUS_OFFLINE, why)
+            return Lack(name_of(one), Reason.CPUS_OFFLINE, why)
         if found.effective_cpus != want.cpus:
-            return Lack(_name(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
+            return Lack(name_of(one), Reason.CPUS_WITHHELD, _why_withheld(self._tree, found, want))
         return self._shared(path, one) or self._late(path, one) or self._inherited(path, one)
 
     def _late(self, path: str, one: ContainerAssignment) -> Lack | None:
@@ -111,35 +93,35 @@ class Exclusivity:
         late = self._evidence.stale_cpus.get(path, CpuSet()) - self._wanted[path].cpus
         if not late:
             return None
-        return Lack(_name(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}")
+        return Lack(name_of(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}")
 
     def _inherited(self, path: str, one: ContainerAssignment) -> Lack | None:
         """Its processes may use only some of its CPUs."""
         found = self._confined.get(path)
         if found is None:
             return None
-        return Lack(_name(one), Reason.INHERITED_AFFINITY, found.why, needs_help=True)
+        return Lack(name_of(one), Reason.INHERITED_AFFINITY, found.why, needs_help=True)
 
     def _shared(self, path: str, one: ContainerAssignment) -> Lack | None:
         rival = self._rivals.get(path)
         if rival is None:
             return None
         if rival.threads is not None:
-            return Lack(_name(one), Reason.CPUS_SHARED, rival.threads.why(rival.cpus))
+            return Lack(name_of(one), Reason.CPUS_SHARED, rival.threads.why(rival.cpus))
         if rival.path not in self._wanted:
             drivers = _two_drivers(rival.path, self._tree.root)
             why = (
                 f"shares CPU {rival.cpus} with the container in cgroup {rival.path}, which is "
                 f"outside of the kubelet's cgroups: {drivers or 'end it, or give it other CPUs'}"
             )
-            return Lack(_name(one), Reason.CPUS_SHARED, why, needs_help=True)
+            return Lack(name_of(one), Reason.CPUS_SHARED, why, needs_help=True)
         other = self._wanted[rival.path].container
-        who = _name(other) if other else f"cgroup {rival.path}"
+        who = name_of(other) if other else f"cgroup {rival.path}"
         if rival.later:
             why = f"waits: the runtime or systemd may still give {who} CPU {rival.cpus}"
-            return Lack(_name(one), Reason.APPLYING, why)
+            return Lack(name_of(one), Reason.APPLYING, why)
         why = f"shares CPU {rival.cpus} with {who}"
-        return Lack(_name(one), Reason.CPUS_SHARED, why)
+        return Lack(name_of(one), Reason.CPUS_SHARED, why)
 
     def _find_rivals(self) -> dict[str, _Rival]:
         """The first rival of each exclusive container; its own tree and ancestors are none."""
@@ -202,32 +184,6 @@ def withheld(index: CpuIndex) -> tuple[Lack, ...]:
     )
 
 
-def unbound(found: Cgroup, want: Desired) -> Lack | None:
-    """Why a container's memory is not on the NUMA nodes of the spec; None if it is, or is free."""
-    one = want.container
-    if one is None or not one.mems or found.effective_mems == want.mems:
-        return None
-    why = f"has NUMA node {found.effective_mems} instead of {want.mems}"
-    if found.mems != want.mems:
-        return Lack(_name(one), Reason.APPLYING, f"{why} so far")
-    why += f": give {want.mems} to the parents of cgroup {found.path} (cpuset.mems)"
-    return Lack(_name(one), Reason.MEMORY_WITHHELD, why)
-
-
-def bound_pods(
-    spec: NodeAssignmentSpec, tree: Tree, desired: Mapping[str, Desired]
-) -> frozenset[str]:
-    """The pods whose memory is on the NUMA nodes of the spec: no container has others yet."""
-    others = {
-        want.container.pod_uid
-        for path, want in desired.items()
-        if want.container is not None
-        and path in tree.cgroups
-        and unbound(tree.cgroups[path], want) is not None
-    }
-    return frozenset(one.pod_uid for one in spec.containers if one.mems) - others
-
-
 def stray(one: ContainerAssignment, evidence: Evidence, kubepods: str) -> Lack:
     """An exclusive container that runs, and has no cgroup in `kubepods`, the kubelet's tree."""
     names = (f"pod{one.pod_uid}", f"pod{one.pod_uid.replace('-', '_')}")
@@ -238,7 +194,7 @@ def stray(one: ContainerAssignment, evidence: Evidence, kubepods: str) -> Lack:
         "in a virtual machine"
     )
     why = f"runs outside of the kubelet's cgroups: {remedy}"
-    return Lack(_name(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
+    return Lack(name_of(one), Reason.PROCESSES_ELSEWHERE, why, needs_help=True)
 
 
 def _two_drivers(path: str, kubepods: str) -> str:
@@ -274,7 +230,3 @@ def _why_withheld(tree: Tree, found: Cgroup, want: Desired) -> str:
             "give the rest to its parents, or end the cpuset partition that has it"
         )
     return f"{why}: another program sets it, or a cpuset partition has them"
-
-
-def _name(one: ContainerAssignment) -> str:
-    return f"container {one.namespace}/{one.pod}/{one.container}"

@@ -16,8 +16,8 @@ from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.topologymanager.hints import (
     CpuHints,
     Impossible,
-    MemoryHints,
     cpu_hints_of,
+    hint_of_bound,
 )
 from numapin_operator.placement.topologymanager.merge import MergedHint
 
@@ -100,7 +100,7 @@ def _hint(policy: NodePolicy, free: CpuMask, growth: Growth) -> MergedHint:
     """The NUMA nodes that the topology policy allows for all CPUs together."""
     merger, total = policy.hint_merger, growth.aligned.bit_count() + growth.count
     cpus = cpu_hints_of(policy.cpu_taker, free, growth.aligned, total)
-    merged = merger.merge(cpus, _bound(growth.mems))
+    merged = merger.merge(cpus, hint_of_bound(growth.mems))
     if merged is None and policy.spec.memory.policy == "Preferred":
         merged = merger.merge(cpus, None)
     if merged is None:
@@ -128,23 +128,7 @@ def allows_memory(policy: NodePolicy, cpus: CpuMask, mems: NumaMask) -> bool:
     count = cpus.bit_count()
     taker = replace(policy.cpu_taker, whole_cores_only=False)  # it may have parts of cores
     there = cpu_hints_of(taker, NO_CPUS, cpus, count)
-    return policy.hint_merger.merge(there, _bound(mems)) is not None
-
-
-def _bound(mems: NumaMask) -> MemoryHints | None:
-    """The hint of memory that is bound already: where it is."""
-    if not mems:
-        return None
-    alone = mems.bit_count() == 1
-    return MemoryHints(
-        asked=(),
-        free={},
-        reusable={},
-        singles=mems if alone else NumaMask(0),
-        groups=() if alone else (mems,),
-        loose=(),
-        fewest=mems.bit_count(),
-    )
+    return policy.hint_merger.merge(there, hint_of_bound(mems)) is not None
 
 
 def _besides(own: CpuMask) -> str:

@@ -181,3 +181,19 @@ class MemoryHints(NamedTuple):
         if loose := self.loose_sets(required).smallest(first=2):
             sets.append(loose)
         return min(sets, key=lambda mask: (mask.bit_count(), mask), default=NO_NUMA_NODES)
+
+
+def hint_of_bound(mems: NumaMask) -> MemoryHints | None:
+    """The hint of memory that is bound already: where it is; None if there is none."""
+    if not mems:
+        return None
+    alone = mems.bit_count() == 1
+    return MemoryHints(
+        asked=(),
+        free={},
+        reusable={},
+        singles=mems if alone else NumaMask(0),
+        groups=() if alone else (mems,),
+        loose=(),
+        fewest=mems.bit_count(),
+    )

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.one_pass import Converged, Pass
-from numapin_enforcer.status.in_force.exclusivity import Lack
+from numapin_enforcer.status.in_force.lack import Lack
 from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.samples.containers import Samples

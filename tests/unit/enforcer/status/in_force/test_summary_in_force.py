@@ -7,7 +7,8 @@ from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.in_force.exclusivity import Evidence, bound_pods
+from numapin_enforcer.status.in_force.exclusivity import Evidence
+from numapin_enforcer.status.in_force.memory import bound_pods
 from numapin_enforcer.status.in_force.summary import in_force
 
 MEMS = MemSet([0])
