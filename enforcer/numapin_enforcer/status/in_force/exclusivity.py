@@ -1,4 +1,4 @@
-"""Why a container does not have its CPUs for itself, by what the kernel answers. Does no I/O."""
+"""Why a container does not have its CPUs exclusively, by what the kernel answers. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -93,7 +93,9 @@ class Exclusivity:
         late = self._evidence.stale_cpus.get(path, CpuSet()) - self._wanted[path].cpus
         if not late:
             return None
-        return Lack(name_of(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}")
+        return Lack(
+            name_of(one), Reason.APPLYING, f"waits: the runtime may still give it CPU {late}"
+        )
 
     def _inherited(self, path: str, one: ContainerAssignment) -> Lack | None:
         """Its processes may use only some of its CPUs."""

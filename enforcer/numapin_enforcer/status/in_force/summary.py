@@ -18,7 +18,13 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.cpu_index import CpuIndex
-from numapin_enforcer.status.in_force.exclusivity import NO_EVIDENCE, Evidence, Exclusivity, stray, withheld
+from numapin_enforcer.status.in_force.exclusivity import (
+    NO_EVIDENCE,
+    Evidence,
+    Exclusivity,
+    stray,
+    withheld,
+)
 from numapin_enforcer.status.in_force.lack import Lack
 from numapin_enforcer.status.in_force.memory import unbound
 from numapin_enforcer.status.in_force.thread_cpus import Confined
