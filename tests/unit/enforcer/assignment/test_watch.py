@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from numapin_client.cache.store import Change
+from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError, NotFoundError
-from numapin_client.resources import Key
+from numapin_client.resources import Json, Key, Resource
 from numapin_enforcer.assignment.watch import (
     GONE_SECONDS,
     KIND_GONE_SECONDS,
@@ -21,29 +21,31 @@ from support.fakes.manual_clock import ManualClock
 BODY = {"metadata": {"name": "n", "uid": "u", "generation": 1}, "spec": {"mode": "None"}}
 
 
+class Api(ApiClient):
+    """Answers a read with `answer`, or with the object."""
+
+    def __init__(self) -> None:
+        self.answer: Exception | None = not_found()
+        self.reads = 0
+
+    async def get(self, resource: Resource, key: Key) -> Json:
+        self.reads += 1
+        if self.answer is not None:
+            raise self.answer
+        return BODY
+
+
 class World:
     """A watch whose informer and API server say what a test wants."""
 
     def __init__(self, start: Callable[[Awaitable[None]], None]) -> None:
         self.clock, self.observed = ManualClock(), list[Any]()
-        self.answer: Exception | None = not_found()
-        self.reads = 0
-        api = cast("Any", SimpleNamespace(get=self._get))
-        self.watch = AssignmentWatch(api, "n", self.observed.append, asyncio.Event(), self.clock)
-        self.informer = SimpleNamespace(problem=None, synced=asyncio.Event())
+        self.api, wake = Api(), asyncio.Event()
+        self.watch = AssignmentWatch(self.api, "n", self.observed.append, wake, self.clock)
+        self.informer = self.watch._informer
         self.informer.synced.set()
-        self.watch._informer = cast("Any", self.informer)
-        self.watch._follower = cast(
-            "Any", SimpleNamespace(problem=None, note_progress=lambda: None)
-        )
         self.watch._absence.request()
         start(self.watch._absence.run())
-
-    async def _get(self, *_: object) -> Any:
-        self.reads += 1
-        if self.answer is not None:
-            raise self.answer
-        return BODY
 
     async def wait(self, seconds: float) -> bool:
         """Let time pass; returns whether the object counts as gone."""
@@ -64,15 +66,15 @@ def world(start: Callable[[Awaitable[None]], None]) -> World:
 async def test_a_missing_object_is_gone_after_a_while(world: World) -> None:
     assert not await world.wait(GONE_SECONDS - LOOK_SECONDS)
     assert await world.wait(2 * LOOK_SECONDS)
-    assert (world.reads, world.observed) == (1, [None])
-    world.watch._take([SimpleNamespace(new=BODY)])  # type: ignore[list-item]
+    assert (world.api.reads, world.observed) == (1, [None])
+    world.watch._take([Change(Key("n"), None, BODY)])
     assert not world.watch.gone
 
 
 async def test_an_object_that_a_direct_read_finds_is_not_gone(world: World) -> None:
-    world.answer = None
+    world.api.answer = None
     assert not await world.wait(5 * GONE_SECONDS)
-    assert world.reads > 1
+    assert world.api.reads > 1
 
 
 async def test_an_api_server_that_does_not_answer_says_nothing(world: World) -> None:
@@ -86,7 +88,7 @@ async def test_an_api_server_that_does_not_answer_says_nothing(world: World) -> 
 
 
 async def test_a_failed_read_does_not_confirm_it(world: World) -> None:
-    world.answer = ClientError("away")
+    world.api.answer = ClientError("away")
     assert not await world.wait(5 * GONE_SECONDS)
 
 
@@ -99,7 +101,7 @@ async def test_a_missing_kind_counts_after_a_longer_while(world: World) -> None:
 
 
 async def test_an_object_that_could_not_be_observed_is_observed_again(
-    start: Callable[[Awaitable[None]], None],
+    start: Callable[[Awaitable[None]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, its problem stayed until the next change, and the object was never observed."""
     clock, observed, failures = ManualClock(), list[Any](), [ZeroDivisionError("once")]
@@ -109,7 +111,7 @@ async def test_an_object_that_could_not_be_observed_is_observed_again(
             raise failures.pop()
         observed.append(body)
 
-    watch = AssignmentWatch(cast("Any", None), "n", observe, asyncio.Event(), clock)
+    watch = AssignmentWatch(Api(), "n", observe, asyncio.Event(), clock)
     changes = [[Change(Key("n"), None, BODY)]]
 
     async def follow() -> None:
@@ -117,9 +119,8 @@ async def test_an_object_that_could_not_be_observed_is_observed_again(
             watch._take(changes.pop())
         await asyncio.Event().wait()
 
-    informer = SimpleNamespace(problem=None, synced=asyncio.Event(), run=follow)
-    informer.synced.set()
-    watch._informer = cast("Any", informer)
+    monkeypatch.setattr(watch._informer, "run", follow)
+    watch._informer.synced.set()
     watch._follower.request()
     start(watch._follower.run())
     await clock.run_tasks()
