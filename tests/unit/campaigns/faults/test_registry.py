@@ -27,3 +27,15 @@ def test_each_fault_shows_in_a_campaign() -> None:
 def test_steps_kill_every_choice_of_parts() -> None:
     choices = [one for number in (1, 2, 3) for one in combinations(AGENTS, number)]
     assert sorted(VICTIMS) == sorted(choices)
+
+
+def test_a_seed_that_was_written_down_repeats_its_run() -> None:
+    """The order of the registry decides what a seed means: a new fault comes last."""
+    pods = [f"{one.after} {one.fault}" for one in chaos.make_plan(7, 20).faults]
+    assert pods[:4] == ["2 OverwriteShared", "3 KillOperator", "3 ReadOnlyStateFolder", "4 IoUring"]
+    rounds = moves.make_moves_plan(7, 8).rounds
+    assert [[f"{one.fault} {one.after}" for one in each.faults] for each in rounds][:3] == [
+        ["KillEnforcer 0", "RestartApiServer 3"],
+        ["KillStandby 4", "KillOperator 3"],
+        ["KillEnforcerAndStandby 4", "KillKubelet 1"],
+    ]
