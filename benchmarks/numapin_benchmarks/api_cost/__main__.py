@@ -59,13 +59,14 @@ LAYOUTS: dict[str, Callable[[str], Layout]] = {
     "recent": lambda name: slim(recent(name)),
     "apart": apart,
     "apart-unmanaged": lambda name: apart(name, managed=False),
+    "apart-slim": lambda name: slim(apart(name, managed=False)),
     "pods": lambda name: for_each_pod(name, own_status=True),
     "pods-header": lambda name: for_each_pod(name, own_status=False),
     "shards": sharded,
     "configmap": config_map,
 }
 
-USUAL = ("today", "lines", "apart-unmanaged", "pods")
+USUAL = ("today", "lines", "apart-slim", "pods")
 
 
 def other_nodes(layout: Layout, count: int) -> list[tuple[str, str]]:
