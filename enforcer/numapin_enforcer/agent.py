@@ -56,6 +56,7 @@ class Agent:
         """Wait for an event, or until a pass is due; only meanwhile the kernel's wake the loop."""
         scheduled_seconds = self.schedule.wait_seconds(self.clock.monotonic())
         waits = [scheduled_seconds, *self.followers.recheck_seconds()]
+        waits += self.inputs.recheck_seconds()
         if self.inputs.kubepods.tree is None:
             waits.append(SEARCH_SECONDS)
         self.progress.expect(min(waits))

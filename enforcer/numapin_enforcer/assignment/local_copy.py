@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_api.schema.plain import NodeAssignmentSpec
@@ -11,6 +12,9 @@ from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
+
+PATIENCE_SECONDS: Final = 0.5
+"""How long a status waits for the copy: most disks need milliseconds, and a status less then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,10 @@ class LocalCopyWriter:
         clock: Clock | None = None,
     ) -> None:
         """Args: `saved` is what the copy holds; `wake` is set when it or the problem changes."""
-        self._copy, self._wake = copy, wake
+        self._copy, self._wake, self._clock = copy, wake, clock or SystemClock()
         self._saved = self._newest = saved
+        self._behind_since_seconds: float | None = None
+        """Since when the copy is older than the newest assignment; None while it is not."""
         self._worker = Worker(
             "local-copy",
             self._save,
@@ -85,7 +91,7 @@ class LocalCopyWriter:
             failure="the local copy could not be written, it will be retried",
             wake=wake.set,
             backoff=Backoff(base_seconds=1.0, cap_seconds=60.0),
-            clock=clock or SystemClock(),
+            clock=self._clock,
         )
 
     @property
@@ -104,6 +110,14 @@ class LocalCopyWriter:
             return None
         return self._saved.spec if self._saved is not None else NodeAssignmentSpec()
 
+    @property
+    def patience_seconds(self) -> float | None:
+        """How long the status can wait for the copy; None if it must not wait."""
+        if self._worker.problem is not None or self._behind_since_seconds is None:
+            return None
+        left = self._behind_since_seconds + PATIENCE_SECONDS - self._clock.monotonic()
+        return left if left > 0 else None
+
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps the assignment from being saved: a disk that refuses, or a defect."""
         error = self._worker.problem
@@ -118,6 +132,10 @@ class LocalCopyWriter:
         """Save this assignment; returns at once."""
         if assignment != self._newest:
             self._newest = assignment
+            if assignment == self._saved:
+                self._behind_since_seconds = None
+            elif self._behind_since_seconds is None:
+                self._behind_since_seconds = self._clock.monotonic()
             self._worker.request()
 
     async def run(self) -> None:
@@ -130,4 +148,6 @@ class LocalCopyWriter:
             return
         await asyncio.to_thread(self._copy.write, newest)
         self._saved = newest
+        if self._newest == newest:
+            self._behind_since_seconds = None
         self._wake.set()

@@ -136,11 +136,19 @@ class Inputs:
             ),
             Part.KUBEPODS: _stalled(Reason.KUBEPODS_NOT_FOUND, missing),
             Part.MACHINE: State(note=self.machine.limits),
-            Part.LOCAL_COPY: State(self.local_copy.obstacles()),
+            Part.LOCAL_COPY: State(
+                self.local_copy.obstacles(),
+                finishes_soon=self.local_copy.patience_seconds is not None,
+            ),
             Part.UNKNOWN_FIELDS: State(note=unknown_note(self.acceptance.unknown)),
             Part.PROCESS: State(note="; ".join(self.remarks)),
             Part.WATCH: _stalled(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem),
         }
+
+    def recheck_seconds(self) -> list[float]:
+        """After how many seconds a pass is needed although no event comes."""
+        seconds = self.local_copy.patience_seconds
+        return [] if seconds is None else [seconds]
 
     def facts(self) -> Facts:
         """What is known of this node besides a pass."""

@@ -44,6 +44,9 @@ async def world(descriptor: int, tmp_path: Path) -> AsyncIterator[World]:
         )
         tasks = [asyncio.create_task(work) for work in works]
         await made.clock.run_tasks()
+        await made.saved("Static")
+        await made.clock.run_tasks()
+        del made.passes[:-1]
         yield made
         for task in tasks:
             task.cancel()
@@ -169,7 +172,7 @@ async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None
         world.wake.set()
         await world.clock.run_tasks()
     assert world.cpus == "0-3"
-    assert [one.released for one in world.passes] == [False, True, False, False]
+    assert sum(one.released for one in world.passes) == 1
     assert await world.saved("None")
     assert (world.last.rests, world.last.left_alone) == (True, False)
 

@@ -124,7 +124,7 @@ class World:
         self.inputs = Inputs(
             assignments=self.assignments,
             acceptance=Acceptance("n"),
-            local_copy=LocalCopyWriter(self.copy, None, asyncio.Event(), self.clock),
+            local_copy=LocalCopyWriter(self.copy, None, self.wake, self.clock),
             machine=Hardware(),
             kubelet=KubeletPins(folder),
             kubepods=self.kubepods,

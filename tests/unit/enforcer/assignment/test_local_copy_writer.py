@@ -9,7 +9,12 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec, Pools
-from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy, LocalCopyWriter
+from numapin_enforcer.assignment.local_copy import (
+    PATIENCE_SECONDS,
+    Assignment,
+    LocalCopy,
+    LocalCopyWriter,
+)
 from support.fakes.manual_clock import ManualClock
 
 SPEC = NodeAssignmentSpec(pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0, 1))))
@@ -58,6 +63,38 @@ async def test_a_restart_loads_the_older_spec_until_the_newest_is_on_disk(
     assert copy.read() == SECOND
 
 
+async def test_a_status_waits_until_the_newest_assignment_is_on_disk(
+    writer: LocalCopyWriter, wake: asyncio.Event, clock: ManualClock
+) -> None:
+    found = [writer.patience_seconds]
+    writer.want(FIRST)
+    found.append(writer.patience_seconds)
+    await clock.until(wake.is_set)
+    assert [*found, writer.patience_seconds] == [None, PATIENCE_SECONDS, None]
+
+
+def test_a_status_does_not_wait_for_a_slow_disk_however_often_the_assignment_changes(
+    copy: LocalCopy, wake: asyncio.Event, clock: ManualClock
+) -> None:
+    slow = LocalCopyWriter(copy, None, wake, clock)
+    slow.want(FIRST)
+    clock.stand_still(0.4)
+    slow.want(SECOND)
+    assert slow.patience_seconds == pytest.approx(0.1)
+    clock.stand_still(0.1)
+    assert slow.patience_seconds is None
+    assert slow.restart_spec == NodeAssignmentSpec()
+
+
+def test_a_status_does_not_wait_for_what_is_on_disk(
+    copy: LocalCopy, wake: asyncio.Event, clock: ManualClock
+) -> None:
+    writer = LocalCopyWriter(copy, FIRST, wake, clock)
+    writer.want(SECOND)
+    writer.want(FIRST)
+    assert writer.patience_seconds is None
+
+
 async def test_an_equal_assignment_is_not_saved_again(
     writer: LocalCopyWriter, copy: LocalCopy, wake: asyncio.Event, clock: ManualClock
 ) -> None:
@@ -79,6 +116,7 @@ async def test_the_newest_assignment_is_saved_once_the_disk_allows_it(
     writer.want(FIRST)
     await clock.until(wake.is_set)
     assert "the assignment could not be saved in" in writer.problem
+    assert writer.patience_seconds is None
     assert would_load(writer) == NodeAssignmentSpec()
     assert [one.reason for one in writer.obstacles()] == ["AssignmentNotSaved"]
     writer.want(SECOND)

@@ -9,7 +9,7 @@ import pytest
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import CgroupStatus
-from numapin_enforcer.assignment.local_copy import LocalCopy
+from numapin_enforcer.assignment.local_copy import PATIENCE_SECONDS, LocalCopy
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
@@ -49,6 +49,18 @@ def test_nothing_is_published_while_an_update_ends_soon(world: World) -> None:
     world.report()
     world.report(states={Part.SLICES: State(finishes_soon=True)})
     assert len(world.published.reports) == 1
+
+
+def test_a_new_assignment_is_reported_once_it_is_on_disk_and_not_before(world: World) -> None:
+    accepted, local_copy = world.acceptance.accepted, world.inputs.local_copy
+    assert accepted is not None
+    local_copy.want(replace(accepted, generation=2))
+    world.reporter.report(world.begin(), world.inputs.facts(), world.inputs.states())
+    assert world.published.reports == []
+    assert 0 < world.inputs.recheck_seconds()[0] <= PATIENCE_SECONDS
+    local_copy.want(accepted)
+    world.report()
+    assert (world.exclusive, world.inputs.recheck_seconds()) == ([True], [])
 
 
 def test_what_this_process_lacks_is_said_while_all_is_enforced(world: World) -> None:
