@@ -238,10 +238,19 @@ def _content(
 
 
 def _carried(metadata: Json) -> Json:
-    """The metadata that a replacing write must carry, with the owners that are no nodes."""
+    """The metadata that a replacing write must carry, with the owners that are no nodes.
+
+    It clears the owners of fields: for each write, the API server compares every field with them.
+    Those of an object that somebody applies on the server's side stay, or they would lose theirs.
+    Source: Kubernetes, "Server-Side Apply", "Clearing managedFields".
+    """
     carried = {name: metadata[name] for name in CARRIED_METADATA if name in metadata}
-    others = [one for one in metadata.get("ownerReferences") or () if one["kind"] != "Node"]
-    return carried | {"ownerReferences": others} if others else carried
+    if others := [one for one in metadata.get("ownerReferences") or () if one["kind"] != "Node"]:
+        carried["ownerReferences"] = others
+    managers = metadata.get("managedFields") or ()
+    if managers and all(one.get("operation") != "Apply" for one in managers):
+        carried["managedFields"] = [{}]
+    return carried
 
 
 def slim_labels(metadata: Json) -> Mapping[str, str]:
