@@ -12,7 +12,7 @@ from numapin_enforcer.cgroups.tree_cache import CgroupFiles, TreeCache
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.first_writes import FirstWrites
 from numapin_enforcer.goals import Goal
-from numapin_enforcer.one_pass import Converged
+from numapin_enforcer.pass_values import Converged
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.drift import Drift, DriftDetector

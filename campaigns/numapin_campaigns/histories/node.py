@@ -39,7 +39,7 @@ from numapin_enforcer.cgroups.tree import Version, contains
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.one_pass import Converged
+from numapin_enforcer.pass_values import Converged
 from numapin_enforcer.reconciler import MOST_CHECKS, Reconciler
 from numapin_enforcer.status.in_force.summary import summarize
 

@@ -13,7 +13,7 @@ from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.followers.containers import Containers
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.status.state import State

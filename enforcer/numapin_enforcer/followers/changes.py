@@ -10,7 +10,7 @@ from numapin_client.events import WARNING, Event
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.drift import Drift, DriftCount
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.status.events.other_writers import OtherWriters

@@ -8,7 +8,7 @@ from numapin_api.conditions.reasons import Obstacle
 from numapin_api.schema.plain import RuntimeStatus
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.runtime.container_index import ContainerIndex
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles

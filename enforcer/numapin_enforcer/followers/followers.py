@@ -11,7 +11,7 @@ from numapin_enforcer.followers.observed import Observed
 from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.state import Part, State, States
 

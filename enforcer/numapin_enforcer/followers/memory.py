@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.followers.runtime import RuntimeResources
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.containment import Desired, restored_mems
 from numapin_enforcer.status.conditions import move_obstacles, moving
 from numapin_enforcer.status.state import State

@@ -6,7 +6,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.memory.unbound import UnboundMemoryReader
 from numapin_enforcer.node.dra_claims import DraClaims
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.in_force.memory import bound_pods
 from numapin_enforcer.status.in_force.population import Population
 from numapin_enforcer.status.state import State

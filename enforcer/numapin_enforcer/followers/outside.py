@@ -6,7 +6,7 @@ from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.followers.containers import Containers
 from numapin_enforcer.followers.observed import Observed
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.status.in_force.exclusivity import Evidence
 from numapin_enforcer.status.state import State

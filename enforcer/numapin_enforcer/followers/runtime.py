@@ -8,7 +8,7 @@ from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.followers.containers import Containers
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.updates.own_container import OwnContainer

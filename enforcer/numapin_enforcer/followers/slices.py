@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from numapin_enforcer.followers.containers import Containers
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.state import State
 from numapin_enforcer.systemd.interface import SliceSets
 from numapin_enforcer.systemd.slices import qos_slices, slice_sets

@@ -9,7 +9,7 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
-from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks

@@ -14,7 +14,7 @@ from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.conditions import unknown_note
 from numapin_enforcer.status.events.poster import Events
 from numapin_enforcer.status.facts import Facts

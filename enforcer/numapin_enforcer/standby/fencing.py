@@ -18,7 +18,7 @@ from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.node.heartbeat import Heartbeat
 from numapin_enforcer.node.kubelet_checkpoint import static_policy_conflict
 from numapin_enforcer.node.lock import LockWait, NodeLock
-from numapin_enforcer.one_pass import Converged
+from numapin_enforcer.pass_values import Converged
 from numapin_enforcer.plan.desired import Rules
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.schedule import Schedule

@@ -7,7 +7,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentStatus
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.in_force.exclusivity import NO_EVIDENCE, Evidence
 from numapin_enforcer.status.in_force.thread_cpus import Intruder, confined
 from numapin_enforcer.status.state import States, in_order

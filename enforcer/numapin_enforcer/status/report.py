@@ -15,7 +15,7 @@ from numapin_api.conditions.reasons import (
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.conditions import (
     SHOWN,
     cgroup_obstacles,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from numapin_daemon.probes.health import LoopHealth
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.facts import Facts, evidence_of
 from numapin_enforcer.status.in_force.summary import Summarizer, Summary
 from numapin_enforcer.status.publisher import Publisher

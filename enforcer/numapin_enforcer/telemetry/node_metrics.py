@@ -10,7 +10,7 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.process_table import WATCH_AGE
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.in_force.lack import Lack
 from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.telemetry.admissions import admissions

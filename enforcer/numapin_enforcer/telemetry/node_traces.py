@@ -8,7 +8,7 @@ from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.span import Span, SpanSink
 from numapin_enforcer.assignment.log_fields import log_fields
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.report import Report
 from numapin_enforcer.telemetry.passes import InForce
 

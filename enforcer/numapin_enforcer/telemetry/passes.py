@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.in_force.summary import Summary
 
 

@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from numapin_enforcer.goals import AssignmentGoal
 from numapin_enforcer.hardware.hotplug import Machine
-from numapin_enforcer.one_pass import Converged
+from numapin_enforcer.pass_values import Converged
 from numapin_enforcer.reconciler import Reconciler
 from support.real.cgroups import CGROUPFS, RealCgroups, memory_nodes, online_cpus
 

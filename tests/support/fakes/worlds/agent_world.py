@@ -18,7 +18,7 @@ from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.node.heartbeat import Progress
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.passes.enforcing import Enforcing
 from numapin_enforcer.passes.inputs import Inputs
 from numapin_enforcer.passes.watched_pods import WatchedPods

@@ -14,7 +14,7 @@ from numapin_campaigns.histories.kernel.watched import WatchedModel
 from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Quota, Step, Write
-from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.passes.enforcing import goal_of
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.runtime.interface import ContainerResources

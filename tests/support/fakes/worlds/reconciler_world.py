@@ -9,7 +9,7 @@ from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.tree_cache import TreeCache
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
-from numapin_enforcer.one_pass import Converged
+from numapin_enforcer.pass_values import Converged
 from numapin_enforcer.reconciler import Reconciler
 
 NAMING = CgroupNaming(Driver.CGROUPFS)

@@ -14,7 +14,7 @@ from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.tree import Cgroup, Tree, Version, tree_of
 from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
-from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.passes.inputs import Inputs
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.runtime.interface import RuntimeVersion

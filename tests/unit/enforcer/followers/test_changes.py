@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.followers.changes import Changes
-from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.status.events.other_writers import OFTEN, RUN_SECONDS

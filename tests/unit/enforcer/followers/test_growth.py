@@ -1,7 +1,7 @@
 """An exclusive container gains CPUs by an update of its runtime, which comes after older ones."""
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.one_pass import Converged
+from numapin_enforcer.pass_values import Converged
 from numapin_enforcer.runtime.interface import CriError
 from numapin_enforcer.runtime.updates.updater import GROWTH_SECONDS
 from support.fakes.worlds.followed_node import CONTAINER, CPU_2, CPU_3, POD, Node, spec_of

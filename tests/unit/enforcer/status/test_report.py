@@ -15,7 +15,7 @@ from numapin_api.schema.plain import (
     PoolsInForce,
 )
 from numapin_enforcer.assignment.decode import decode_spec
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.status.report import Report, build_report

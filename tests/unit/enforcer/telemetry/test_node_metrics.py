@@ -13,7 +13,7 @@ from numapin_daemon.telemetry.process_table import WATCH_AGE
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.status.in_force.lack import Lack
 from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics

@@ -8,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerStatus, NodeAssignmentStatus
 from numapin_daemon.telemetry.span import Span
-from numapin_enforcer.one_pass import Pass
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.report import Report
 from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.passes import InForce

@@ -11,7 +11,7 @@ from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.write import Step, Write
-from numapin_enforcer.one_pass import Converged, Pass
+from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.passes.enforcing import goal_of
 from support.values.specs_and_trees import POD, assigned, machine, spec, tree
 

@@ -1,4 +1,4 @@
-"""One pass as a value: what it started from, what it did, and what it found. Does no I/O."""
+"""What a pass started from, did and found, as values. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
