@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.plan.containment import Desired, FoundMems
 from numapin_enforcer.plan.drift import Drift
-from numapin_enforcer.plan.threads import InheritedMask, WideThreads
+from numapin_enforcer.threads.findings import InheritedMask, WideThreads
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.plan.desired import exclusive_cpus, in_containers
-from numapin_enforcer.plan.threads import InheritedMask, WideThreads
+from numapin_enforcer.threads.findings import InheritedMask, WideThreads
 from numapin_enforcer.threads.inherited import InheritedMasks
 from numapin_enforcer.threads.repeated import RepeatedThreads
 from numapin_enforcer.threads.survey import Survey, Threads

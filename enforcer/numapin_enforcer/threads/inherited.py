@@ -12,7 +12,7 @@ from typing import Final
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree, parent
-from numapin_enforcer.plan.threads import InheritedMask
+from numapin_enforcer.threads.findings import InheritedMask
 from numapin_enforcer.threads.survey import Look, Threads
 
 MOST_EXAMINED: Final = 32

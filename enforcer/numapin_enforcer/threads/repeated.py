@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from numapin_enforcer.plan.threads import WideThreads
+from numapin_enforcer.threads.findings import WideThreads
 
 CLEAN_SECONDS: Final = 600.0
 """How long a cgroup must be without wide threads before it is forgotten.

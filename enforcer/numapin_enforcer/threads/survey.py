@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, Protocol
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.plan.threads import WideThreads
+from numapin_enforcer.threads.findings import WideThreads
 from numapin_enforcer.threads.reader import Process, ThreadList
 
 MOST_CGROUPS: Final = 160

@@ -11,7 +11,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree, parent
-from numapin_enforcer.plan.threads import InheritedMask, WideThreads
+from numapin_enforcer.threads.findings import InheritedMask, WideThreads
 
 WIDE_REMEDY: Final = (
     "give its pod the seccomp profile RuntimeDefault, or set kernel.io_uring_disabled=2 on the node"
