@@ -1,10 +1,8 @@
-"""External cpuset changes that were reverted: found, described, counted."""
+"""External cpuset changes that were reverted: found and described."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
@@ -115,45 +113,3 @@ class DriftDetector:
             del self._in_force[path]
         changed = {*differing(tree.cgroups, cgroups), *differing(desired, wanted)}
         return [path for path in desired if path in changed] if changed else []
-
-
-@dataclass(slots=True)
-class DriftCount:
-    """How many drifts a NodeAssignment has had, continued from its status after a restart."""
-
-    _object: str = ""
-    _added: Counter[str] = field(default_factory=Counter)
-    _before: Counter[str] = field(default_factory=Counter)
-    _total_before: int = 0
-    """An API server with an older CRD stores the count and drops the causes."""
-
-    def add(self, drift: Drift) -> None:
-        """Count one more."""
-        self._added[drift.cause.value] += 1
-
-    def resume(self, body: Mapping[str, Any]) -> None:
-        """Continue from the status in the API, which this or an earlier process wrote.
-
-        `body` is the NodeAssignment, with its uid and status. A new object starts at zero.
-        """
-        uid = str(body["metadata"].get("uid", ""))
-        if self._object and uid != self._object:
-            self._added, self._before, self._total_before = Counter(), Counter(), 0
-        self._object = uid
-        status = body.get("status") or {}
-        counted = Counter(
-            {str(cause): int(n) for cause, n in status.get("driftCauses", {}).items()}
-        )
-        self._before |= counted - self._added
-        count = int(status.get("driftCount", 0))
-        self._total_before = max(self._total_before, count - self._added.total())
-
-    @property
-    def causes(self) -> dict[str, int]:
-        """The count by cause; causes without a drift are left out."""
-        return dict(sorted((self._added + self._before).items()))
-
-    @property
-    def total(self) -> int:
-        """The count of all drifts."""
-        return self._added.total() + self._total_before

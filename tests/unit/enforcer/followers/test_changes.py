@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.followers.changes import Changes
+from numapin_enforcer.followers.changes import Changes, DriftCount
 from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
@@ -17,6 +17,7 @@ from support.values.specs_and_trees import NAMING, POD, machine
 BODY = {"metadata": {"name": "n", "uid": "u1"}, "status": {"driftCount": 7}}
 MEMS = MemSet((0,))
 DRIFT = Drift(POD, (CpuSet((0,)), MEMS), (CpuSet((3,)), MEMS))
+INTRUSION = replace(DRIFT, exclusive_cpus=CpuSet((0,)))
 
 
 class World:
@@ -51,3 +52,46 @@ def test_drifts_are_counted_on_from_the_last_status() -> None:
     world.revert(DRIFT)
     assert world.changes.count.total == 8
     assert world.posted.drifts == [DRIFT]
+
+
+def _body(status: dict[str, object], uid: str = "1") -> dict[str, object]:
+    """A NodeAssignment."""
+    return {"metadata": {"uid": uid}, "status": status}
+
+
+def test_drifts_are_counted_by_cause_and_across_restarts() -> None:
+    count = DriftCount()
+    assert (count.total, count.causes) == (0, {})
+    count.add(DRIFT)
+    count.add(INTRUSION)
+    count.resume(_body({"driftCount": 2, "driftCauses": {"Strayed": 1, "Intrusion": 1}}))
+    assert (count.total, count.causes) == (2, {"Intrusion": 1, "Strayed": 1})
+    again = DriftCount()
+    again.add(DRIFT)
+    for _ in range(2):
+        again.resume(_body({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}}))
+        assert (again.total, again.causes) == (6, {"Memory": 1, "Strayed": 4})
+    again.add(DRIFT)
+    again.resume(_body({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}}))
+    assert (again.total, again.causes) == (7, {"Memory": 1, "Strayed": 5})
+    again.resume(_body({}))
+    assert again.total == 7
+
+
+def test_the_count_continues_if_the_api_server_drops_the_causes() -> None:
+    count = DriftCount()
+    for number in range(1, 4):
+        count.add(DRIFT)
+        count.resume(_body({"driftCount": number}))
+        assert (count.total, count.causes) == (number, {"Strayed": number})
+
+
+def test_a_new_assignment_starts_at_zero() -> None:
+    count = DriftCount()
+    count.add(DRIFT)
+    count.resume(_body({"driftCount": 4, "driftCauses": {"Strayed": 3}}))
+    count.resume(_body({}, uid="2"))
+    assert (count.total, count.causes) == (0, {})
+    count.add(DRIFT)
+    count.resume({"metadata": {"uid": "2"}})
+    assert (count.total, count.causes) == (1, {"Strayed": 1})

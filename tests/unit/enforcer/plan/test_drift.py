@@ -1,10 +1,10 @@
-"""External cpuset changes: described and counted."""
+"""External cpuset changes: described."""
 
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
-from numapin_enforcer.plan.drift import Cause, Drift, DriftCount
+from numapin_enforcer.plan.drift import Cause, Drift
 
 
 def _drift(path: str, container: ContainerAssignment | None = None) -> Drift:
@@ -44,46 +44,3 @@ def _found(cpus: str, meant: str, *, is_exclusive: bool = False, mems: str = "0"
 )
 def test_a_drift_has_a_cause(drift: Drift, cause: Cause) -> None:
     assert drift.cause is cause
-
-
-def _body(status: dict[str, object], uid: str = "1") -> dict[str, object]:
-    """A NodeAssignment."""
-    return {"metadata": {"uid": uid}, "status": status}
-
-
-def test_drifts_are_counted_by_cause_and_across_restarts() -> None:
-    count = DriftCount()
-    assert (count.total, count.causes) == (0, {})
-    count.add(_found("0", "0-1"))
-    count.add(_found("0-2", "0-1"))
-    count.resume(_body({"driftCount": 2, "driftCauses": {"Strayed": 1, "Intrusion": 1}}))
-    assert (count.total, count.causes) == (2, {"Intrusion": 1, "Strayed": 1})
-    again = DriftCount()
-    again.add(_found("0", "0-1"))
-    for _ in range(2):
-        again.resume(_body({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}}))
-        assert (again.total, again.causes) == (6, {"Memory": 1, "Strayed": 4})
-    again.add(_found("0", "0-1"))
-    again.resume(_body({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}}))
-    assert (again.total, again.causes) == (7, {"Memory": 1, "Strayed": 5})
-    again.resume(_body({}))
-    assert again.total == 7
-
-
-def test_the_count_continues_if_the_api_server_drops_the_causes() -> None:
-    count = DriftCount()
-    for number in range(1, 4):
-        count.add(_found("0", "0-1"))
-        count.resume(_body({"driftCount": number}))
-        assert (count.total, count.causes) == (number, {"Strayed": number})
-
-
-def test_a_new_assignment_starts_at_zero() -> None:
-    count = DriftCount()
-    count.add(_found("0", "0-1"))
-    count.resume(_body({"driftCount": 4, "driftCauses": {"Strayed": 3}}))
-    count.resume(_body({}, uid="2"))
-    assert (count.total, count.causes) == (0, {})
-    count.add(_found("0", "0-1"))
-    count.resume({"metadata": {"uid": "2"}})
-    assert (count.total, count.causes) == (1, {"Strayed": 1})
