@@ -14,7 +14,7 @@ from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
-from numapin_enforcer.status.conditions import unnamed
+from numapin_enforcer.status.obstacles import unnamed
 from numapin_enforcer.status.state import State
 
 _LONGEST_RUNTIME_TEXT: Final = 128

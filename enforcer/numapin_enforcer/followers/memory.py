@@ -8,7 +8,7 @@ from numapin_enforcer.cgroups.memory.mover import MemoryMover
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.containment import Desired, restored_mems
-from numapin_enforcer.status.conditions import move_obstacles, moving
+from numapin_enforcer.status.obstacles import move_obstacles, moving
 from numapin_enforcer.status.state import State
 
 

@@ -14,7 +14,7 @@ from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.updates.own_container import OwnContainer
 from numapin_enforcer.runtime.updates.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.updates.updater import NO_CHANGE, RuntimeUpdater
-from numapin_enforcer.status.conditions import stale_in_runtime
+from numapin_enforcer.status.obstacles import stale_in_runtime
 from numapin_enforcer.status.state import State
 
 

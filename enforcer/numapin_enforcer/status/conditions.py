@@ -1,27 +1,14 @@
-"""What is wrong on the node, as obstacles, and the three conditions that follow from them.
+"""The three conditions of a node, and notes for the message of `Ready`. Does no I/O."""
 
-Does no I/O.
-"""
-
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from numapin_api.conditions.reasons import ConditionType, Obstacle, Reason, Verdict
-from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.text import first_texts, join_texts
-from numapin_enforcer.cgroups.apply import Failure
-from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
-from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
 from numapin_enforcer.cgroups.tree import Unread
-from numapin_enforcer.cgroups.write import Write
-from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.status.in_force.lack import Lack
-
-PASSES_TO_STALL = 5
-"""After so many failed passes in a row the node is reported stalled."""
 
 SHOWN = 3
-"""How many failures a condition names."""
+"""How many failures or containers a condition names."""
 
 UNKNOWN_LENGTH = 1024
 """How many characters of a condition name unknown fields."""
@@ -60,88 +47,6 @@ def _verdict(kind: ConditionType, obstacle: Obstacle | None, otherwise: Reason) 
     return Verdict(kind, True, obstacle.reason, obstacle.message)
 
 
-def cgroup_obstacles(
-    failures: Sequence[Failure], failed_passes: int
-) -> tuple[list[Obstacle], list[Obstacle]]:
-    """Refused writes as obstacles: those that a person must repair, and those that are retried."""
-    if not failures:
-        return [], []
-    first = failures[0].error
-    obstacle = Obstacle(first.reason, _shown([failure.error for failure in failures]))
-    is_stalled = isinstance(first, CgroupReadOnlyError) or failed_passes >= PASSES_TO_STALL
-    return ([obstacle], []) if is_stalled else ([], [obstacle])
-
-
-def _shown(problems: Sequence[object]) -> str:
-    return first_texts([*map(str, problems)], SHOWN, "; ")
-
-
-def lack_obstacles(
-    lacks: Sequence[Lack], failed_passes: int
-) -> tuple[list[Obstacle], list[Obstacle]]:
-    """What the kernel does not have, as one obstacle: stalled or retried, as `cgroup_obstacles`."""
-    if not lacks:
-        return [], []
-    first = next((one for one in lacks if one.needs_help), lacks[0])
-    shown = _shown([first, *(one for one in lacks if one is not first)])
-    obstacle = Obstacle(first.reason, f"not as in the spec: {shown}")
-    is_stalled = first.needs_help or failed_passes >= PASSES_TO_STALL
-    return ([obstacle], []) if is_stalled else ([], [obstacle])
-
-
-def move_obstacles(
-    failures: Sequence[Failure], desired: Mapping[str, Desired], failed_passes: int
-) -> tuple[list[Obstacle], list[Obstacle]]:
-    """Moves of memory that were not made: stalled or retried, as `cgroup_obstacles`.
-
-    Args:
-        failures: of the last batch.
-        desired: what each cgroup must have, with the container that it belongs to.
-        failed_passes: so many passes in a row have failed.
-    """
-    unfit = [
-        _not_bound(one.write.path, one.error, desired)
-        for one in failures
-        if isinstance(one.error, MemoryNotBoundError)
-    ]
-    refused = [one for one in failures if not isinstance(one.error, MemoryNotBoundError)]
-    stalled, working = cgroup_obstacles(refused, failed_passes)
-    if unfit:
-        working = [*working, Obstacle(Reason.MEMORY_NOT_BOUND, _shown(unfit))]
-    return stalled, working
-
-
-def _not_bound(path: str, error: MemoryNotBoundError, desired: Mapping[str, Desired]) -> str:
-    one = desired[path].container if path in desired else None
-    subject = f"container {one.namespace}/{one.pod}/{one.container}" if one else f"cgroup {path}"
-    return f"{subject} is not bound to NUMA nodes {error.mems}: {error.why}"
-
-
-def moving(writes: Iterable[Write]) -> list[Obstacle]:
-    """Memory that is being moved."""
-    paths = {write.path for write in writes}
-    if not paths:
-        return []
-    return [Obstacle(Reason.APPLYING, f"memory of {plural(len(paths), 'cgroup')} is being moved")]
-
-
-def stale_in_runtime(cgroups: Collection[str]) -> list[Obstacle]:
-    """Containers that the runtime may still give CPUs that they must not have."""
-    if not cgroups:
-        return []
-    count = plural(len(cgroups), "container")
-    return [Obstacle(Reason.APPLYING, f"the runtime is being updated with the CPUs of {count}")]
-
-
-def unnamed(ids: Collection[str]) -> list[Obstacle]:
-    """Containers of pods of the spec that may be exclusive ones, and that have no name yet."""
-    if not ids:
-        return []
-    count = plural(len(ids), "container")
-    message = f"the container runtime is slow to name {count}, which share CPUs until it does"
-    return [Obstacle(Reason.APPLYING, message)]
-
-
 def unknown_note(fields: Sequence[str]) -> str:
     """What to say of fields that a later operator has written; empty if there are none."""
     if not fields:
@@ -153,8 +58,9 @@ def foreign_note(containers: Sequence[str]) -> str:
     """Which exclusive containers have other tasks on their CPUs; empty if none has."""
     if not containers:
         return ""
+    shown = first_texts(containers, SHOWN, "; ")
     return (
-        f"other tasks use the CPUs of container {_shown(containers)}: look for programs of the "
+        f"other tasks use the CPUs of container {shown}: look for programs of the "
         "host on these CPUs, and keep them off by AllowedCPUs= of system.slice or isolcpus "
         "(CPUAffinity= may confine containers too)"
     )
@@ -165,10 +71,9 @@ def unread_note(unread: Sequence[Unread], spec: NodeAssignmentSpec | None) -> st
     if not unread:
         return ""
     names = {one.pod_uid: f"{one.namespace}/{one.pod}" for one in spec.containers} if spec else {}
-    shown = _shown(
-        [
-            f"pod {names.get(one.pod_uid) or one.pod_uid or 'unknown'}: {one.path}: {one.why}"
-            for one in unread
-        ]
-    )
+    pods = [
+        f"pod {names.get(one.pod_uid) or one.pod_uid or 'unknown'}: {one.path}: {one.why}"
+        for one in unread
+    ]
+    shown = first_texts(pods, SHOWN, "; ")
     return f"not all cgroups are read, they count as having what their parent has: {shown}"

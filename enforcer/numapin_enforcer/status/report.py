@@ -16,16 +16,10 @@ from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts
 from numapin_enforcer.pass_values import Pass
-from numapin_enforcer.status.conditions import (
-    SHOWN,
-    cgroup_obstacles,
-    foreign_note,
-    judge,
-    lack_obstacles,
-    unread_note,
-)
+from numapin_enforcer.status.conditions import SHOWN, foreign_note, judge, unread_note
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.in_force.summary import Summary
+from numapin_enforcer.status.obstacles import cgroup_obstacles, lack_obstacles
 from numapin_enforcer.status.state import Part, State, States, in_order
 
 NO_ANSWER_YET: Final = "it has not answered yet; does --cri-socket name its socket?"

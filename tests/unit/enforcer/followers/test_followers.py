@@ -16,7 +16,7 @@ from numapin_enforcer.runtime.interface import (
     CriUnavailableError,
     RuntimeVersion,
 )
-from numapin_enforcer.status.conditions import PASSES_TO_STALL
+from numapin_enforcer.status.obstacles import PASSES_TO_STALL
 from numapin_enforcer.systemd.interface import SliceSets
 from support.fakes.runtime import FakeRuntime
 from support.fakes.worlds.followed_node import (

@@ -7,9 +7,9 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Version, tree_of
-from numapin_enforcer.status.conditions import PASSES_TO_STALL
 from numapin_enforcer.status.in_force.exclusivity import Evidence
 from numapin_enforcer.status.in_force.population import RECHECK_SECONDS, STARTING_SECONDS
+from numapin_enforcer.status.obstacles import PASSES_TO_STALL
 from numapin_enforcer.status.state import Part, State
 from numapin_enforcer.threads.findings import InheritedMask, WideThreads
 from support.fakes.worlds.reporter_world import (

@@ -1,4 +1,4 @@
-"""Which obstacles become conditions, and when they stall the node."""
+"""Which obstacles there are, and when they stall the node."""
 
 import errno
 
@@ -10,7 +10,7 @@ from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError, Cg
 from numapin_enforcer.cgroups.memory.use import MemoryNotBoundError
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.status.conditions import (
+from numapin_enforcer.status.obstacles import (
     PASSES_TO_STALL,
     cgroup_obstacles,
     move_obstacles,
