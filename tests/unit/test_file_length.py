@@ -1,4 +1,4 @@
-"""No file is longer than 300 lines, but for those that are listed with a reason."""
+"""The files longer than 300 lines are those that are listed with a reason."""
 
 from pathlib import Path
 
@@ -16,10 +16,11 @@ LONGER = {
     "tests/e2e/test_vmnode.py": "one virtual machine for all tests: it takes half a minute",
     "tests/unit/enforcer/test_agent.py": "the passes of an agent in one world",
 }
-"""Path: reason. A file that grows longer is split by what its parts are about."""
+"""Path: reason. A file that grows longer is split by what its parts are about. One that is no
+longer too long leaves the list."""
 
 
-def test_no_file_is_too_long() -> None:
+def test_the_files_that_are_too_long_are_those_of_the_list() -> None:
     files = (one for folder in FOLDERS for one in (ROOT / folder).rglob("*.py"))
     lines = {str(one.relative_to(ROOT)): len(one.read_text().splitlines()) for one in files}
     longer = {
@@ -28,4 +29,4 @@ def test_no_file_is_too_long() -> None:
         if count > MOST_LINES and not path.startswith(GENERATED)
     }
     assert len(lines) > 1000
-    assert longer <= LONGER.keys()
+    assert longer == LONGER.keys()
