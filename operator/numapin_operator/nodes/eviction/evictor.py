@@ -97,7 +97,7 @@ class Evictor:
 
     @property
     def waiting(self) -> int:
-        """How many pods wait."""
+        """How many refused pods are queued for their eviction."""
         return len(self._queue)
 
     def offer(self, node: str) -> None:
