@@ -48,6 +48,7 @@ LAYOUTS: dict[str, Callable[[str], Layout]] = {
     "today-norules": lambda name: today(name, kinds.without_rules(name)),
     "today-noschema": lambda name: today(name, kinds.without_schema(name)),
     "today-unmanaged": lambda name: today(name, kinds.today(name), managed=False),
+    "today-slim": lambda name: slim(today(name, kinds.today(name), managed=False)),
     "today-nohardware": lambda name: today(name, kinds.today(name), hardware_in_status=False),
     "lines": lambda name: compact(name, name),
     "lines-checked": lambda name: compact(name, name),
