@@ -23,6 +23,11 @@ NAMESPACE: Final = "numapin-system"
 OPERATOR_SERVICE_ACCOUNT: Final = "numapin-operator"
 ENFORCER_SERVICE_ACCOUNT: Final = "numapin-enforcer"
 LEADER_LEASE: Final = "numapin-operator"
+HEARTBEAT_LABELS: Final = {
+    "app.kubernetes.io/component": "enforcer",
+    "app.kubernetes.io/name": "numapin",
+}
+"""On the Leases that enforcers renew, each named after its node."""
 
 CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
 """On pods: which exclusive CPUs each container has, and which will leave it; see docs/notice.md."""

@@ -326,8 +326,8 @@ class NodeAssignmentStatus(WireModel):
     )
     last_pass_time: str | None = Field(
         default=None,
-        description="When the enforcer last checked every cgroup; written with any other change, "
-        "and every 5 minutes. An older time means that the enforcer does not run or not report.",
+        description="When the enforcer last checked every cgroup, as of the last change of the "
+        "status. Whether it runs is in the condition Ready, which is Unknown if it does not.",
         max_length=64,
         json_schema_extra={"format": "date-time"},
     )

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
 from numapin_client.login.find import find_login
+from numapin_client.resources import Key
 from numapin_daemon.clock import SystemClock
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs.lines import setup_logging
@@ -61,6 +62,7 @@ from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events.poster import EventPoster
+from numapin_enforcer.status.node_lease import NodeLease
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
@@ -132,8 +134,7 @@ async def _run(settings: Settings) -> None:
     heartbeat, progress = Heartbeat(settings.run_dir), Progress()
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         alive = group.create_task(keep_alive(heartbeat, lock, progress), name="heartbeat")
-        kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-        login = find_login(kubeconfig, os.environ)
+        login = find_login(str(settings.kubeconfig or ""), os.environ)
         api = await stack.enter_async_context(connect(login, user_agent="numapin-enforcer"))
         runtime = await stack.enter_async_context(_runtime(settings))
         parts = _build(settings, api, runtime, wake)
@@ -165,6 +166,7 @@ class _Parts(NamedTuple):
     agent: Agent
     assignments: AssignmentWatch
     events: EventPoster
+    lease: NodeLease
 
 
 def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:
@@ -185,6 +187,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
         "slices": followers.slices.updater.run(),
         "status": agent.reporter.publisher.run(),
         "events": parts.events.run(),
+        "lease": parts.lease.run(),
     }
 
 
@@ -218,7 +221,9 @@ def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio
     )
     reporter = StatusReporter(publisher, LoopHealth(3 * settings.resync_seconds + 20))
     agent = Agent(inputs, pods, enforcing, followers, reporter, schedule)
-    return _Parts(agent, watch, events)
+    key = Key(settings.node_name, settings.namespace)
+    lease = NodeLease(api, key, lambda: agent.progress.problem, lambda: watch.body)
+    return _Parts(agent, watch, events, lease)
 
 
 def _build_inputs(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from numapin_api import names
 from numapin_daemon.options import (
     Address,
     Option,
@@ -72,6 +73,7 @@ class Settings(NodeSettings):
     """The settings of the enforcer."""
 
     kubeconfig: Path | None
+    namespace: str
     cri_socket: Path | None
     cdi_dir: Path
     systemd_socket: Path
@@ -119,6 +121,9 @@ _NODE_NAME: Final = Option(
 )
 _KUBECONFIG: Final = Option(
     "--kubeconfig", None, "how to reach the API server", type=Path, metavar="FILE"
+)
+_NAMESPACE: Final = Option(
+    "--namespace", names.NAMESPACE, "namespace of this node's Lease", metavar="NAME"
 )
 _SOCKETS: Final = (
     Option(
@@ -243,7 +248,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         "give every cgroup what its parent has, print what was done, and end; for uninstalling, "
         "while no enforcer runs on the node",
     )
-    parser.add(_NODE_NAME, _KUBECONFIG, group="the cluster")
+    parser.add(_NODE_NAME, _KUBECONFIG, _NAMESPACE, group="the cluster")
     parser.add(*_SOCKETS, *_HOST, _CDI_DIR, group="the host")
     parser.add(*_RUNNING, _PRIORITY, _LOG_FORMAT, group="running")
     options = parser.parse(arguments)

@@ -28,6 +28,8 @@ from numapin_daemon.logs.lines import setup_logging
 from numapin_daemon.probes.server import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_operator.api_server import ApiCluster
+from numapin_operator.heartbeats.marker import Marker
+from numapin_operator.heartbeats.watcher import lease_informer
 from numapin_operator.installation.check import InstallationCheck
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.leadership import Leadership
@@ -122,6 +124,8 @@ async def operate(settings: Settings, login: Login) -> None:
         api.connection.load_json = partial(from_json, cache_strings="keys")
         cluster = ApiCluster(api, socket.gethostname())
         application = Application(api, cluster, leadership, login)
+        marker = Marker(api, settings.namespace, socket.gethostname(), application.clock)
+        application.watch_heartbeats(lease_informer(api, settings.namespace), marker)
         if settings.annotate_pods:
             application.annotate_pods()
         about = {"service.instance.id": socket.gethostname()}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from numapin_client.cache.informer import Informer
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
@@ -21,6 +22,8 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_operator.api_server import Cluster
+from numapin_operator.heartbeats.silence import Beat
+from numapin_operator.heartbeats.watcher import Marks, Watcher
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.missing_rights import MissingRights
 from numapin_operator.observe.cache import ClusterState
@@ -48,7 +51,12 @@ _log = logging.getLogger(__name__)
 
 
 class Application:
-    """Every part of the operator, wired together; `parts` are its tasks."""
+    """Every part of the operator, wired together; `parts` are its tasks.
+
+    Attributes:
+        clock: measures every time; that of the API server's date and time.
+        meter: has every metric.
+    """
 
     def __init__(
         self,
@@ -69,10 +77,10 @@ class Application:
                 time, in which all times in objects are written and compared.
         """
         self._cluster, self._leadership = cluster, leadership
-        self._clock = clock or ServerClock(api.connection.server_time)
-        self._rights = MissingRights(self._clock)
+        self.clock = clock or ServerClock(api.connection.server_time)
+        self._rights = MissingRights(self.clock)
         api.connection.after_write = self._rights.note
-        self._lag = LoopLag(pause_seconds=1.0, clock=self._clock)
+        self._lag = LoopLag(pause_seconds=1.0, clock=self.clock)
         self.meter = Meter(METRICS)
         # Traces join spans of several programs, which all have their own machine's clock.
         self._paths = PodPaths(self.meter, clock or SystemClock())
@@ -84,12 +92,13 @@ class Application:
             cluster,
             self._state,
             leadership.leading,
-            self._clock,
+            self.clock,
             self.meter,
             self._paths.written,
         )
         self._term: Term | None = None
         self._informers = build_informers(api, self._state)
+        self._leases: Informer[Beat] | None = None
         self._lists = ListComparison(self._compare_policies)
         self._inbox = Inbox()
         self._source = KopfSource(login, self._event_handlers())
@@ -114,6 +123,19 @@ class Application:
         """Have workloads told which CPUs they have; call it before anything runs."""
         self._lasting = replace(self._lasting, annotates=True)
 
+    def watch_heartbeats(self, leases: Informer[Beat], marks: Marks) -> None:
+        """Have silent enforcers reported; call it before anything runs.
+
+        Nothing else waits for their Leases: without the right to watch them, pods are placed as
+        ever.
+        """
+        self._leases = leases
+
+        def watch() -> Coroutine[Any, Any, None]:
+            return Watcher(leases, marks, self.clock).run()
+
+        self._lasting = replace(self._lasting, heartbeats=watch)
+
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""
         parts: dict[str, Coroutine[Any, Any, object]] = {
@@ -125,6 +147,8 @@ class Application:
         parts[POLICIES] = self._follow_policies()
         parts["events of policies"] = self._inbox.run()
         parts["working"] = self._work()
+        if self._leases is not None:
+            parts["leases informer"] = self._leases.run()
         return parts
 
     async def wait_until_listed(self) -> None:
@@ -141,7 +165,7 @@ class Application:
     def _readings(self) -> Readings:
         return Readings(
             self._informers,
-            self._clock,
+            self.clock,
             self._leadership.holds,
             lambda: term.queue.state() if (term := self._term) else NOTHING_WAITS,
             lambda: term.outputs.statuses.state() if (term := self._term) else NO_NODES,
@@ -216,7 +240,7 @@ class Application:
                 await part()
             except ClientError as error:
                 _log.warning("cannot catch up", extra={"what": name, "error": str(error)})
-                await self._clock.sleep(backoff.next_seconds(error.retry_after_seconds))
+                await self.clock.sleep(backoff.next_seconds(error.retry_after_seconds))
             else:
                 self._behind.discard(name)
                 return
@@ -238,7 +262,7 @@ class Application:
         missing |= dict.fromkeys(tuple(self._behind), BEHIND) | self._rights.describe()
         if self._leadership.election is not None:
             missing |= self._leadership.election.health().missing()
-        return describe_outages(outages, self._clock.monotonic()) | missing | self._source.missing()
+        return describe_outages(outages, self.clock.monotonic()) | missing | self._source.missing()
 
     def _fatal(self) -> str:
         late_seconds = self._lag.current_seconds()

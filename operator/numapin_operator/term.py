@@ -40,6 +40,7 @@ class Lasting:
         annotates: whether workloads are told which CPUs they have.
         evictions: what this operator has evicted, and why: the pods that replace it must wait as
             long in the next term.
+        heartbeats: watches the heartbeats of enforcers for a term; None if nobody does.
     """
 
     cluster: Cluster
@@ -50,6 +51,7 @@ class Lasting:
     written: Callable[[Written], object]
     annotates: bool = False
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
+    heartbeats: Callable[[], Coroutine[Any, Any, None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Term:
     def __init__(self, lasting: Lasting) -> None:
         """Make the parts, and have them told what changes from now on; none runs yet."""
         cluster, state, clock = lasting.cluster, lasting.state, lasting.clock
-        self._state, self._leading = state, lasting.leading
+        self._state, self._leading, self._heartbeats = state, lasting.leading, lasting.heartbeats
         self.queue = WorkQueue(clock=clock)
         statuses = StatusWriter(cluster, state, lasting.leading, clock)
         events = RefusalEvents(cluster, clock)
@@ -96,15 +98,17 @@ class Term:
     def parts(self) -> tuple[Part, ...]:
         """All that runs until the term ends."""
         outputs = self.outputs
-        parts = (
+        parts = [
             Part("planning", partial(self.controller.work, self._leading), PLANNING),
             Part("policy statuses", outputs.statuses.run),
             Part("refusal events", outputs.events.run),
             Part("eviction", outputs.evictor.run),
-        )
-        if self._annotations is None:
-            return parts
-        return (*parts, Part("annotating", self._annotations.work, ANNOTATING))
+        ]
+        if self._annotations is not None:
+            parts.append(Part("annotating", self._annotations.work, ANNOTATING))
+        if self._heartbeats is not None:
+            parts.append(Part("heartbeats", self._heartbeats))
+        return tuple(parts)
 
     async def run(self) -> None:
         """Plan every node, then those that change; what is in flight is cancelled with the term."""

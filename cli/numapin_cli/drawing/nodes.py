@@ -22,7 +22,7 @@ from numapin_cli.drawing.text import plain, section
 from numapin_cli.live.node_state import NodeState
 
 _COLUMNS = ("node", "policy", "mode", "exclusive", "shared", "refused", "ready")
-_WIDE = ("reserved", "drift", "last pass", "message")
+_WIDE = ("reserved", "drift", "message")
 
 
 def draw_nodes(states: Sequence[NodeState], *, wide: bool) -> RenderableType:
@@ -46,7 +46,6 @@ def draw_nodes(states: Sequence[NodeState], *, wide: bool) -> RenderableType:
             cells += [
                 plain(str(pools.reserved) if pools else "-"),
                 plain(str(state.status.drift_count)),
-                plain(state.status.last_pass_time or "-"),
                 plain(state.problem or (ready.message if ready else "")),
             ]
         table.add_row(*cells)

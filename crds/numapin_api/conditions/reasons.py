@@ -121,6 +121,11 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden", "The API server denied the operator permission to write."
 
     # What a node needs.
+    ENFORCER_UNKNOWN = (
+        "EnforcerUnknown",
+        "The enforcer of the node no longer renews its Lease: it does not run, hangs, or "
+        "cannot reach the API server. What is in force stays.",
+    )
     INVALID_ASSIGNMENT = (
         "InvalidAssignment",
         "The NodeAssignment contradicts itself or the node's hardware; the last valid one is used.",

@@ -185,12 +185,6 @@ _ASSIGNMENT_COLUMNS: Final = [
         kind="integer",
     ),
     _column("Ready", _condition("Ready", "status"), "Whether the kernel has what the spec says."),
-    _column(
-        "Last Pass",
-        ".status.lastPassTime",
-        "How long ago the enforcer checked every cgroup; more than 6 minutes is too long.",
-        kind="date",
-    ),
     _AGE,
     _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
     _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),

@@ -25,12 +25,6 @@ COUNTERS_SECONDS: Final = 1.0
 
 AGE_FIELD: Final = "lastPassTime"
 
-AGE_SECONDS: Final = 300.0
-"""How long the time of the last pass waits for another change before it is written alone.
-
-The kubelet writes the status of an unchanged Node as often. 5,000 nodes make 17 writes a second.
-"""
-
 
 class StatusApi(Protocol):
     """What the publisher needs of the API server."""
@@ -66,8 +60,6 @@ class Publisher:
         """When nothing but counters may be written again."""
         self._pass_time = ""
         """When the last pass over every cgroup ended; empty before the first one."""
-        self._age_due_seconds = 0.0
-        """When that time may be written alone again."""
         self._worker = Worker(
             "status",
             self._write,
@@ -89,10 +81,8 @@ class Publisher:
             self._worker.request()
 
     def passed(self) -> None:
-        """A pass over every cgroup has ended: the status says when, with its next write."""
+        """A pass over every cgroup has ended: the status says when, with its next change."""
         self._pass_time = self._clock.now_text()
-        if self._clock.monotonic() >= self._age_due_seconds:
-            self._worker.request()
 
     def observe(self, body: Json | None) -> None:
         """What the API server has now, as the watch saw it; None when the object is gone.
@@ -113,8 +103,8 @@ class Publisher:
     async def _write(self) -> float | None:
         """Write once, if there is an object and it has another status.
 
-        Counters alone wait until their time has come, and so does the time of the last pass. Both
-        are written with whatever comes earlier.
+        Counters alone wait until their time has come, or are written with what comes earlier. The
+        time of the last pass is never written alone.
 
         Returns:
             The seconds until counters are due; None if none wait.
@@ -126,13 +116,11 @@ class Publisher:
         if report is None or self._known is None:
             return None
         patch, now_seconds = self._patch(report, self._known), self._clock.monotonic()
-        if (not patch or patch == self._dropped) and now_seconds < self._age_due_seconds:
+        if not patch or patch == self._dropped:
             return None
-        if patch and patch.keys() <= COUNTERS and now_seconds < self._counters_due_seconds:
+        if patch.keys() <= COUNTERS and now_seconds < self._counters_due_seconds:
             return self._counters_due_seconds - now_seconds
         status = patch | ({AGE_FIELD: self._pass_time} if self._pass_time else {})
-        if not status:
-            return None
         body = {"metadata": {"uid": self._known["metadata"]["uid"]}, "status": status}
         with suppress(NotFoundError):  # the watch reports when there is one again
             answer = await self._api.merge_patch(
@@ -146,8 +134,6 @@ class Publisher:
             self.on_written(report)
         if not patch.keys().isdisjoint(COUNTERS):
             self._counters_due_seconds = now_seconds + COUNTERS_SECONDS
-        if self._pass_time:
-            self._age_due_seconds = now_seconds + AGE_SECONDS
         return None
 
     def _learn(self, answer: Json, left: dict[str, Any]) -> None:

@@ -179,7 +179,7 @@ class AssignmentView:
     def decides_like(self, other: "AssignmentView") -> bool:
         """Whether both lead to the same decision: they differ in version and metadata at most.
 
-        An enforcer writes the time of its last pass every few minutes.
+        An enforcer of an earlier release writes the time of its last pass every few minutes.
         """
         return other == replace(self, version=other.version, metadata=other.metadata)
 

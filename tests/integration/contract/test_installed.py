@@ -95,12 +95,12 @@ def test_get_nodeassignments_shows_policy_mode_and_counts(
     _patch_status(installed, assignment)
     head, row = installed("get", "na", assignment).splitlines()
     assert " ".join(head.split()) == (
-        "NAME POLICY MODE EXCLUSIVE SHARED RESERVED REFUSED OUTDATED DRIFT READY LAST PASS AGE"
+        "NAME POLICY MODE EXCLUSIVE SHARED RESERVED REFUSED OUTDATED DRIFT READY AGE"
     )
     counts = ["3", "2", "7"]
-    assert row.split()[:-2] == [assignment, "fast", "Static", "2-3", "0-1", "0", *counts, "True"]
+    assert row.split()[:-1] == [assignment, "fast", "Static", "2-3", "0-1", "0", *counts, "True"]
     wide = installed("get", "na", assignment, "-o", "wide").splitlines()[1]
-    assert wide.split()[12:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
+    assert wide.split()[11:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
 
 
 def test_what_the_server_stores_reads_back_as_the_models(
@@ -250,7 +250,8 @@ def test_the_operator_decides_and_cannot_reach_further(
         ("get", "secrets"),
         ("annotate", "na", assignment, "seen=yes"),
         ("delete", "node", assignment),
-        ("get", "leases", f"--namespace={NAMESPACE}"),
+        ("get", "leases", "--namespace=kube-system"),
+        ("delete", "leases", "--all", f"--namespace={NAMESPACE}"),
     ):
         with pytest.raises(LabError, match="orbidden"):
             installed(*attempt, operator)

@@ -45,6 +45,7 @@ async def test_the_role_grants_what_is_used_and_no_more(
     write_cpus(cgroup, "0")
     await eventually(lambda: cpus_of(cgroup) == "1")
     await eventually(lambda: node.notes("CpusetDrift"), "the Event")
+    await eventually(lambda: ("coordination.k8s.io", "leases", "create") in audit.used(), "a Lease")
     await node.stop()
     node.api.request("DELETE", f"{PATH}/{node.name}")
     await confirm_absence(node)

@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from numapin_api import names
+from numapin_client.client import connect
 from numapin_client.errors import NotFoundError
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import LEASES, NODES, Key
+from numapin_client.resources import LEASES, NODES, Json, Key
+from numapin_daemon.clock import SystemClock
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.ports import choose, is_free
+from numapin_operator.heartbeats.marker import Marker
+from numapin_operator.heartbeats.silence import Beat
 from support.real.audit import Audit, granted
 from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, probe, until
@@ -105,6 +109,26 @@ async def write_behind_a_watch(world: RealWorld, folder: Path) -> None:
             assert await operator.stop() == 0, operator.log.read_text()[-4000:]
 
 
+async def mark_a_silent_enforcer(world: RealWorld) -> None:
+    """What the operator does when an enforcer has not renewed its Lease for its duration."""
+    node = (await world.add_node("silent")).name
+    await until(lambda: world.spec(node))
+    await world.enforce(node)
+    body = {"metadata": {"name": node, "namespace": names.NAMESPACE}}
+    beat = Beat.decode(await world.admin.create(LEASES, body))
+    login = kubeconfig_login(str(world.operator_kubeconfig))
+    async with connect(login, user_agent="numapin-operator") as api:
+        await Marker(api, names.NAMESPACE, "test", SystemClock()).mark(node, beat)
+    ready = find((await world.assignment(node))["status"]["conditions"])
+    assert ready == ("Unknown", "EnforcerUnknown")
+
+
+def find(conditions: list[Json]) -> tuple[str, str]:
+    """Status and reason of the condition Ready."""
+    ready = next(one for one in conditions if one["type"] == "Ready")
+    return ready["status"], ready["reason"]
+
+
 async def test_the_role_grants_what_is_used_and_no_more(
     world: RealWorld, audit: Audit, tmp_path: Path
 ) -> None:
@@ -115,6 +139,7 @@ async def test_the_role_grants_what_is_used_and_no_more(
     async with world.component("eviction"):
         try:
             await do_everything(world, operator)
+            await mark_a_silent_enforcer(world)
             await delete_while_away(world, operator, audit)
             await operator.stop()
             await write_behind_a_watch(world, tmp_path)

@@ -12,6 +12,7 @@ from types import ModuleType
 from numapin_client.cache.informer_settings import InformerTiming
 from numapin_operator import __main__ as program
 from numapin_operator.annotation import writer
+from numapin_operator.heartbeats import silence, watcher
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.observed_lease import LeaseTiming
 from numapin_operator.observe import contact, informers
@@ -25,6 +26,9 @@ def hurry() -> None:
     _replace(program, "take_part", partial(take_part, timing=TIMING))
     _replace(contact, "GRACE_SECONDS", 2.0)
     _replace(writer, "DENIED_SECONDS", 1.0)
+    _replace(watcher, "LOOK_SECONDS", 0.5)
+    _replace(silence, "GAP_SECONDS", 3.0)
+    _replace(silence, "SHORTEST_SECONDS", 1.0)
     for name in ("TIMING", "ASSIGNMENT_TIMING"):
         before: InformerTiming = getattr(informers, name)
         short = replace(

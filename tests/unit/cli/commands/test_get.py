@@ -98,7 +98,7 @@ async def test_wide_has_more_columns(
     server: FakeApiServer, tmp_path: Path, capsys: Capture
 ) -> None:
     assert await asked(server, tmp_path, "get", "-o", "wide") == 0
-    assert "RESERVED DRIFT LAST PASS MESSAGE" in words(capsys.readouterr().out)
+    assert "RESERVED DRIFT MESSAGE" in words(capsys.readouterr().out)
     assert await asked(server, tmp_path, "get", "node-1", "-o", "wide") == 0
     assert "uid-a" in capsys.readouterr().out
 

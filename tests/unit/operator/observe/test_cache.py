@@ -77,7 +77,7 @@ def test_a_kubelets_heartbeat_wakes_no_node() -> None:
 
 
 def test_an_enforcers_heartbeat_wakes_no_node() -> None:
-    """Every enforcer writes the time of its last pass every few minutes."""
+    """An enforcer of an earlier release writes the time of its last pass every few minutes."""
     world, status = World(), enforcer_status(1)
     first = assignment_view({}, status)
     world.state.put_assignment(first)
