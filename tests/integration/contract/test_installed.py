@@ -251,7 +251,7 @@ def test_the_operator_decides_and_cannot_reach_further(
         ("annotate", "na", assignment, "seen=yes"),
         ("delete", "node", assignment),
         ("get", "leases", "--namespace=kube-system"),
-        ("delete", "leases", "--all", f"--namespace={NAMESPACE}"),
+        ("delete", "lease", assignment, f"--namespace={NAMESPACE}"),
     ):
         with pytest.raises(LabError, match="orbidden"):
             installed(*attempt, operator)
