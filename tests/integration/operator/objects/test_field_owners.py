@@ -38,8 +38,8 @@ async def apply(world: RealWorld, node: str, labels: Json) -> None:
     """Apply labels on the server's side, as a team does."""
     kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
     body = kind | {"metadata": {"name": node, "labels": labels}}
-    said = ("apply", "--server-side", "--field-manager=team", "-f", "-")
-    await kubectl(world, *said, text=json.dumps(body))
+    flags = ("--server-side", "--field-manager=team", "-f", "-")
+    await kubectl(world, "apply", *flags, text=json.dumps(body))
 
 
 async def test_no_write_brings_owners_back(world: RealWorld) -> None:
