@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from support.suite.streams import ROOT
+from support.suite.times import FILE
 
 CONFTEST = """
 import pytest
@@ -66,9 +67,8 @@ def run(folder: Path, *options: str, **variables: str) -> tuple[int, str]:
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    kept = {
-        name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_ADDOPTS"}
-    }
+    ours = {"CI", "PYTEST_ADDOPTS", FILE}
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *options, folder],
         env={**kept, "PYTHONPATH": str(ROOT / "tests"), **variables},
