@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn, Protocol
 
 from numapin_api import names
-from numapin_client.errors import ClientError, NotFoundError
+from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_client.resources import LEASES, Json, Key, Resource
 from numapin_daemon.clock import Clock, SystemClock
 
@@ -30,6 +30,13 @@ minute.
 
 RETRY_SECONDS: Final = 5.0
 """How soon after a renewal that failed, or while there is nothing to renew."""
+
+REFUSED_SECONDS: Final = 300.0
+"""How late at most after refusals in a row, which double the time from `RETRY_SECONDS` on.
+
+A role that is older than this enforcer refuses all of a fleet, for as long as it stays. An API
+server that has just started refuses as well, for a moment.
+"""
 
 TIMEOUT_SECONDS: Final = 10.0
 """After so long without an answer a renewal is tried again."""
@@ -72,7 +79,7 @@ class NodeLease:
         """
         self._api, self._lease, self._hung = api, lease, hung
         self._assignment, self._clock = assignment, clock or SystemClock()
-        self._problem = ""
+        self._problem, self._refusals = "", 0
 
     async def run(self) -> NoReturn:
         """Renew until cancelled."""
@@ -92,9 +99,15 @@ class NodeLease:
             if (problem := type(error).__name__) != self._problem:
                 LOG.warning("the node's Lease could not be renewed", extra={"error": error})
             self._problem = problem
-            return RETRY_SECONDS
-        self._problem = ""
+            return self._retry_seconds(refused=isinstance(error, (ForbiddenError, NotFoundError)))
+        self._problem, self._refusals = "", 0
         return RENEW_SECONDS
+
+    def _retry_seconds(self, *, refused: bool) -> float:
+        """Count a refusal; the seconds until the next attempt."""
+        seconds = min(RETRY_SECONDS * 2.0 ** min(self._refusals, 10), REFUSED_SECONDS)
+        self._refusals += refused
+        return seconds if refused else RETRY_SECONDS
 
     async def _renew(self, assignment: Json) -> None:
         spec = {

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from numapin_api.names import NAMESPACE
 from numapin_benchmarks.enforcing.trees.cgroup_trees import ID_LENGTH, sleeping
 from numapin_benchmarks.figures import Figure
 from numapin_benchmarks.surroundings import CGROUPFS, progress
@@ -110,6 +111,7 @@ def parts(folder: Path) -> Iterator[tuple[ControlPlane, Runtime]]:
         plane.start()
         runtime.start()
         plane.kubectl("apply", "--server-side", "-k", str(CHECKOUT / "crds"))
+        plane.kubectl("create", "namespace", NAMESPACE)  # for the Lease of the node
         wait_until(lambda: served(plane), "the CRDs", WAIT_SECONDS)
         yield plane, runtime
     finally:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
+from numapin_client.errors import ClientError, ForbiddenError, NotFoundError, ServerTimeoutError
 from numapin_client.resources import LEASES, Json, Key, Resource
 from numapin_enforcer.node.heartbeat import HUNG_SECONDS, MOST_VAIN_PASSES, Progress
 from numapin_enforcer.status.node_lease import (
     LEASE_SECONDS,
+    REFUSED_SECONDS,
     RENEW_SECONDS,
     RETRY_SECONDS,
     NodeLease,
@@ -137,13 +138,27 @@ async def test_passes_in_vain_do_not_renew(node: Node) -> None:
     assert node.renewed == before
 
 
-async def test_a_refusal_is_logged_once_and_tried_again_soon(
+async def test_refusals_are_logged_once_and_tried_again_soon_then_later(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As by a role that is older than this enforcer."""
+    """As by an API server that has just started, and by a role older than this enforcer."""
     refused = ForbiddenError("PATCH", 403, {"reason": "Forbidden"})
-    node.api.refusals = [refused] * 5
-    await node.clock.advance(RENEW_SECONDS + 8 * RETRY_SECONDS)
-    assert caplog.messages == ["the node's Lease could not be renewed"]
+    node.api.refusals = [refused]
+    await node.clock.advance(1.2 * (RENEW_SECONDS + RETRY_SECONDS))
     assert node.api.refusals == []
-    assert node.renewed > "2030-01-01T00:00:30"
+    assert node.renewed > "2030-01-01T00:00:20"
+    node.api.refusals = [refused] * 1000
+    await node.clock.advance(3600)
+    asked = 1000 - len(node.api.refusals)
+    assert 3600 / REFUSED_SECONDS < asked < 2 * 3600 / REFUSED_SECONDS
+    assert caplog.messages == ["the node's Lease could not be renewed"] * 2
+    node.api.refusals = []
+    before = node.renewed
+    await node.clock.advance(1.2 * REFUSED_SECONDS)
+    assert node.renewed > before
+
+
+async def test_other_failures_are_tried_again_soon(node: Node) -> None:
+    node.api.refusals = [ServerTimeoutError("PATCH", 504, {})] * 20
+    await node.clock.advance(1.2 * (RENEW_SECONDS + 20 * RETRY_SECONDS))
+    assert node.api.refusals == []
