@@ -3,9 +3,12 @@
 An SVG is identical for identical figures. It needs matplotlib: `pip install 'numapin[bench]'`.
 """
 
+import argparse
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 try:
     import matplotlib as mpl
@@ -14,8 +17,6 @@ try:
     from matplotlib.figure import Figure as Picture
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing.msg}: pip install 'numapin[bench]'") from None
-
-__all__ = ["Axes", "Colours", "Picture", "paint", "save", "ticker"]
 
 STYLE = {
     "font.family": ["sans-serif"],
@@ -44,7 +45,7 @@ THEMES = {
     "dark": Colours("#0d1117", "#e6edf3", "#30363d", "#58a6ff", "#f0883e"),
 }
 
-__all__ = ["STYLE", "THEMES", "Axes", "Colours", "Draw", "Picture", "paint", "save"]
+__all__ = ["Axes", "Colours", "Draw", "Picture", "draw_file", "paint", "ticker"]
 
 Draw = Callable[[Colours], Picture]
 
@@ -59,7 +60,7 @@ def paint(axes: Axes, colours: Colours) -> None:
         spine.set_color(colours.faint)
 
 
-def save(pictures: Mapping[str, Draw], folder: Path, kind: str) -> None:
+def _save(pictures: Mapping[str, Draw], folder: Path, kind: str) -> None:
     """Draw each picture in each theme as `NAME-THEME.KIND`."""
     with mpl.rc_context(STYLE):
         for theme, colours in THEMES.items():
@@ -67,3 +68,21 @@ def save(pictures: Mapping[str, Draw], folder: Path, kind: str) -> None:
                 place = folder / f"{name}-{theme}.{kind}"
                 picture = draw(colours)
                 picture.savefig(place, metadata={"Date": None} if kind == "svg" else None)
+
+
+def draw_file(description: str | None, pictures: Callable[[Any], Mapping[str, Draw]]) -> None:
+    """The command of a module that draws a file of figures, for both kinds of pages.
+
+    Args:
+        description: what its help says.
+        pictures: the pictures by name, of what the file contains.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("file", type=Path, help="the figures")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help="folder of the pictures (default: that of the file)"
+    )
+    parser.add_argument("--format", default="svg", help="svg, or png to look at (default: svg)")
+    options = parser.parse_args()
+    folder = options.folder or options.file.parent
+    _save(pictures(json.loads(options.file.read_text())), folder, options.format)

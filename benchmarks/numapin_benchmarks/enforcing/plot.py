@@ -4,16 +4,13 @@ Each picture is drawn twice, for light and for dark pages, as an SVG that is ide
 identical figures. It needs matplotlib: `pip install 'numapin[bench]'`.
 """
 
-import argparse
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from numapin_benchmarks.pictures import Axes, Colours, Picture, paint, save, ticker
+from numapin_benchmarks.pictures import Axes, Colours, Draw, Picture, draw_file, paint, ticker
 
 PHASES = {
     "alone": "alone",
@@ -133,19 +130,14 @@ def _rows(parts: Mapping[str, Any], kind: str) -> dict[str, list[float | None]]:
 
 def main() -> None:
     """Draw the pictures for which the file has figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path, help="the figures")
-    parser.add_argument(
-        "folder", type=Path, nargs="?", help="folder of the pictures (default: that of the file)"
-    )
-    parser.add_argument("--format", default="svg", help="svg, or png to look at (default: svg)")
-    options = parser.parse_args()
-    document = json.loads(options.file.read_text())
-    folder = options.folder or options.file.parent
-    pictures = {"sharing": partial(sharing, document["parts"])}
+    draw_file(__doc__, _pictures)
+
+
+def _pictures(document: Mapping[str, Any]) -> dict[str, Draw]:
+    pictures: dict[str, Draw] = {"sharing": partial(sharing, document["parts"])}
     if "isolation" in document:
         pictures["isolation"] = partial(isolation, document["isolation"])
-    save(pictures, folder, options.format)
+    return pictures
 
 
 if __name__ == "__main__":

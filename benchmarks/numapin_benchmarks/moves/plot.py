@@ -1,13 +1,10 @@
 """Draw what moves gain from the figures of `numapin_benchmarks.moves -o FILE`."""
 
-import argparse
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from numapin_benchmarks.pictures import Axes, Colours, Picture, paint, save
+from numapin_benchmarks.pictures import Axes, Colours, Picture, draw_file, paint
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -51,14 +48,7 @@ def _panel(axes: Axes, rows: Rows, colours: Colours) -> None:
 
 def main() -> None:
     """Draw the picture for both kinds of pages."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path, help="the figures")
-    parser.add_argument("folder", type=Path, nargs="?", help="default: that of the file")
-    parser.add_argument("--format", default="svg", help="svg, or png to look at (default: svg)")
-    options = parser.parse_args()
-    rows = json.loads(options.file.read_text())["rows"]
-    folder = options.folder or options.file.parent
-    save({"moves": partial(gain, rows)}, folder, options.format)
+    draw_file(__doc__, lambda document: {"moves": partial(gain, document["rows"])})
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 """Draw how the operator's figures grow, from those of `numapin_benchmarks.scale -o FILE`."""
 
-import argparse
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from numapin_benchmarks.pictures import Axes, Colours, Picture, paint, save
+from numapin_benchmarks.pictures import Axes, Colours, Picture, draw_file, paint
 
 Sizes = Sequence[Mapping[str, Any]]
 PANELS: dict[str, list[tuple[str, str, str]]] = {
@@ -64,14 +61,7 @@ def _line(axes: Axes, sizes: Sizes, line: tuple[str, str, str]) -> Any:
 
 def main() -> None:
     """Draw the picture for both kinds of pages."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path, help="the figures")
-    parser.add_argument("folder", type=Path, nargs="?", help="default: that of the file")
-    parser.add_argument("--format", default="svg", help="svg, or png to look at (default: svg)")
-    options = parser.parse_args()
-    sizes = json.loads(options.file.read_text())["sizes"]
-    folder = options.folder or options.file.parent
-    save({"scale": partial(growth, sizes)}, folder, options.format)
+    draw_file(__doc__, lambda document: {"scale": partial(growth, document["sizes"])})
 
 
 if __name__ == "__main__":
