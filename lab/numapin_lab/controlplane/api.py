@@ -1,11 +1,13 @@
 """A small synchronous client of the lab's own API server, for setting it up and looking at it."""
 
+import http.client
 import json
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,30 @@ class ApiServer:
             AnswerError: any status from 400 on.
             OSError: the connection failed.
         """
+        try:
+            with self._open(method, path, body) as answer:
+                text = answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise AnswerError(error.code, error.read().decode(errors="replace")) from error
+        return json.loads(text) if text[:1] in "{[" else text
+
+    def headers(self, path: str) -> Message:
+        """The headers of the answer to a GET, be it refused or not.
+
+        Raises:
+            OSError: the connection failed.
+        """
+        try:
+            with self._open("GET", path) as answer:
+                return answer.headers
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.headers
+
+    def _open(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> http.client.HTTPResponse:
         data = None if body is None else json.dumps(body).encode()
         patch = "application/apply-patch+yaml"
         kind = patch if method == "PATCH" else "application/json"
@@ -47,13 +73,8 @@ class ApiServer:
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
-        try:
-            with opener.open(request, timeout=REQUEST_SECONDS) as answer:
-                text = answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                raise AnswerError(error.code, error.read().decode(errors="replace")) from error
-        return json.loads(text) if text[:1] in "{[" else text
+        answer: http.client.HTTPResponse = opener.open(request, timeout=REQUEST_SECONDS)
+        return answer
 
     def get(self, path: str) -> Any:
         """The object or list at `path`."""

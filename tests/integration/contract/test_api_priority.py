@@ -1,13 +1,11 @@
 """How the API server shares its time between operator, enforcers and other clients."""
 
-import ssl
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
 
 from numapin_api import names
+from numapin_lab.controlplane.api import ApiServer
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, request_token
@@ -33,19 +31,7 @@ def classified(plane: ControlPlane, account: ServiceAccount, path: str) -> tuple
     Source: kubernetes.io/docs/concepts/cluster-administration/flow-control, "Diagnostics".
     """
     token = request_token(plane, account)
-    request = urllib.request.Request(
-        plane.server + path, headers={"Authorization": f"Bearer {token}"}
-    )
-    context = ssl.create_default_context(cafile=plane.ca)
-    opener = urllib.request.build_opener(
-        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-    )
-    try:
-        with opener.open(request, timeout=30) as answer:
-            headers = answer.headers
-    except urllib.error.HTTPError as error:  # a missing right is answered after the request's turn
-        with error:
-            headers = error.headers
+    headers = ApiServer(plane.server, plane.ca, token).headers(path)
     return (
         _name(plane, "flowschemas", headers["X-Kubernetes-PF-FlowSchema-UID"]),
         _name(plane, "prioritylevelconfigurations", headers["X-Kubernetes-PF-PriorityLevel-UID"]),
