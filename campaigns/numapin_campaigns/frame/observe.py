@@ -3,6 +3,7 @@
 import http.client
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import ClassVar, Final, Self, TypeVar
@@ -44,7 +45,7 @@ def until_answered(call: Callable[[], _T], missing: _T) -> _T:
         time.sleep(0.1)
 
 
-class Observer:
+class Observer(ABC):
     """Looks now and then; `with` it, in a thread."""
 
     poll_seconds: ClassVar[float] = 0.2
@@ -61,9 +62,9 @@ class Observer:
         self._over.set()
         self._thread.join()
 
+    @abstractmethod
     def look(self) -> None:
         """Look once."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         while not self._over.wait(self.poll_seconds):
