@@ -44,12 +44,14 @@ class Marker:
         """
         try:
             lease = await self._api.get(LEASES, Key(node, self._namespace))
+            if Beat.decode(lease) != beat:
+                return
             body = await self._api.get(NODE_ASSIGNMENTS, Key(node))
         except NotFoundError:
             return
         conditions = (body.get("status") or {}).get("conditions") or ()
         changed = mark_unknown(conditions, beat, self._clock.now_text())
-        if Beat.decode(lease) != beat or changed is None:
+        if changed is None:
             return
         metadata = {key: body["metadata"][key] for key in ("uid", "resourceVersion")}
         await self._api.merge_patch(
