@@ -44,6 +44,7 @@ class Enforcing:
                 result = self._converged(goal, reconciler, resynced=one.full_resync)
         except CgroupError as error:
             LOG.warning("the cgroups could not be read", extra={"error": error})
+            # Without a goal followers still rest; with one they do not act on what was not read.
             naming = naming if goal is None else None
             unreadable = Obstacle(error.reason, str(error))
         return replace(

@@ -9,9 +9,6 @@ from typing import Final
 
 from numapin_daemon.telemetry.metric import Kind, Labels, Metric
 
-SCOPES: Final = ("container", "pod")
-BOUNDARIES: Final = ("numa_node", "physical_cpu", "uncore_cache")
-
 
 def _counter(
     name: str, meaning: str, labels: tuple[str, ...] = (), begins_with: tuple[Labels, ...] = ((),)
