@@ -13,10 +13,10 @@ from numapin_lab.components.catalog import CONTROL_PLANE
 from numapin_lab.controlplane.servers import GUEST_VIEW, ControlPlane, ControlPlanePorts
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.containerd import Runtime
-from numapin_lab.processes.ports import choose
 from numapin_lab.vm.machine import QEMU, QEMU_REMEDY, VirtualMachine
 from support.real.audit import audit_flags
 from support.real.containerd import private_runtime
+from support.real.installing.own_plane import own_plane
 from support.suite.areas import Areas
 from support.suite.components import Components, has_systemd
 from support.suite.left_out import LeftOut
@@ -74,13 +74,8 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         yield _outside(programs, *os.environ[OUTSIDE].split())
         return
     folder = tmp_path_factory.mktemp("control-plane")
-    ports = ControlPlanePorts(*choose(3))
-    plane = ControlPlane(folder, ports, programs, flags=audit_flags(folder))
-    try:
-        plane.start()
+    with own_plane(folder, programs, audit_flags(folder)) as plane:
         yield plane
-    finally:
-        plane.stop()
 
 
 def _outside(programs: Mapping[str, Path], folder: str, port: str) -> ControlPlane:

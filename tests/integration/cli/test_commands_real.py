@@ -15,11 +15,11 @@ from numapin_cli.main import main
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, PODS, Json, Key
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
-from numapin_lab.processes.ports import choose
 from support.fakes.worlds.asked_cluster import RESOURCES
 from support.fakes.worlds.described_cluster import World, cluster
+from support.real.installing.own_plane import own_plane
 from support.values.operator import Body, pod_body
 
 ROOT = Path(__file__).parents[3]
@@ -38,13 +38,8 @@ def bare_plane(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """A control plane of this module's own: others install the CRDs on the common one."""
-    folder = tmp_path_factory.mktemp("cli")
-    plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), control_plane.programs)
-    try:
-        plane.start()
+    with own_plane(tmp_path_factory.mktemp("cli"), control_plane.programs) as plane:
         yield plane
-    finally:
-        plane.stop()
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from numapin_api import names
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.kubectl import Kubectl
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.errors import LabError
-from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import eventually
 from support.real.installing.helm import CHART, Helm
+from support.real.installing.own_plane import own_plane
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,13 +35,8 @@ def plane(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """An API server on which nothing was installed."""
-    folder = tmp_path_factory.mktemp("chart")
-    plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), control_plane.programs)
-    try:
-        plane.start()
+    with own_plane(tmp_path_factory.mktemp("chart"), control_plane.programs) as plane:
         yield plane
-    finally:
-        plane.stop()
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from numapin_lab.components.build import provide
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.errors import LabError
 from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import eventually
+from support.real.installing.own_plane import own_plane
 
 NODE = "node-1"
 ENFORCER = "numapin_enforcer"
@@ -30,13 +31,8 @@ def bare(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """An API server on which nothing was installed."""
-    folder, ports = tmp_path_factory.mktemp("bare"), ControlPlanePorts(*choose(3))
-    plane = ControlPlane(folder, ports, control_plane.programs)
-    try:
-        plane.start()
+    with own_plane(tmp_path_factory.mktemp("bare"), control_plane.programs) as plane:
         yield plane
-    finally:
-        plane.stop()
 
 
 def last_line(log: Path) -> str:

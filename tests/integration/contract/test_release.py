@@ -17,11 +17,11 @@ import yaml
 from numapin_api import names
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import HELM, KREW
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.errors import LabError
-from numapin_lab.processes.ports import choose
 from numapin_lab.running_lab import NOT_SERVED_YET, eventually
 from support.real.installing.helm import Helm
+from support.real.installing.own_plane import own_plane
 from support.real.installing.readme import RELEASED, first_pod
 from support.suite.left_out import before_release
 
@@ -52,14 +52,8 @@ def cluster(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """An API server on which nothing was installed."""
-    plane = ControlPlane(
-        tmp_path_factory.mktemp("plane"), ControlPlanePorts(*choose(3)), control_plane.programs
-    )
-    try:
-        plane.start()
+    with own_plane(tmp_path_factory.mktemp("plane"), control_plane.programs) as plane:
         yield plane
-    finally:
-        plane.stop()
 
 
 def only(folder: Path, pattern: str) -> Path:

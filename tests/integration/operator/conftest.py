@@ -8,9 +8,9 @@ import pytest
 
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
-from numapin_lab.processes.ports import choose
+from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.api_server import ApiCluster
+from support.real.installing.own_plane import own_plane
 from support.real.operators.operator_process import OperatorProcess
 from support.real.operators.operator_world import RealWorld
 
@@ -40,12 +40,8 @@ def breakable_plane(
 ) -> Iterator[ControlPlane]:
     """One of a module's own, which its tests may stop and restore."""
     folder = tmp_path_factory.mktemp("breakable")
-    plane = ControlPlane(folder, ControlPlanePorts(*choose(3)), control_plane.programs)
-    try:
-        plane.start()
+    with own_plane(folder, control_plane.programs) as plane:
         yield installed(plane)
-    finally:
-        plane.stop()
 
 
 @asynccontextmanager

@@ -11,9 +11,9 @@ import pytest
 from numapin_api import names
 from numapin_client.resources import CPU_POLICIES, Key
 from numapin_lab.controlplane.installation import install
-from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
-from numapin_lab.processes.ports import choose
+from numapin_lab.controlplane.servers import ControlPlane
 from support.real.audit import Audit, Right, audit_flags
+from support.real.installing.own_plane import own_plane
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import plan, says
 from support.real.operators.operator_world import RealWorld
@@ -50,16 +50,11 @@ def installed_plane(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """A control plane of its own with the CRDs of another release."""
-    folder, ports = tmp_path_factory.mktemp("other"), ControlPlanePorts(*choose(3))
-    programs, flags = control_plane.programs, audit_flags(folder)
-    plane = ControlPlane(folder, ports, programs, flags=flags)
-    try:
-        plane.start()
+    folder = tmp_path_factory.mktemp("other")
+    with own_plane(folder, control_plane.programs, audit_flags(folder)) as plane:
         install(plane)
         change(plane)
         yield plane
-    finally:
-        plane.stop()
 
 
 def change(plane: ControlPlane) -> None:

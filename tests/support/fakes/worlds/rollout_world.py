@@ -84,3 +84,13 @@ class World:
     def reason(self, kind: str, policy: str = "policy") -> str:
         (found,) = (one for one in self.status(policy)["conditions"] if one["type"] == kind)
         return str(found["reason"])
+
+
+async def first_in_force() -> World:
+    """A world in which the first generation of the policy is in force on all nodes."""
+    made = World()
+    await made.apply("policy", BEFORE)
+    await made.answer()  # the hardware
+    await made.answer()
+    assert made.status()["rolledOut"]["generation"] == 1
+    return made

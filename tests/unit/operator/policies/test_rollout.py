@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.eviction.evictable import candidates
-from support.fakes.worlds.rollout_world import AFTER, BEFORE, NODES, World
+from support.fakes.worlds.rollout_world import AFTER, BEFORE, NODES, World, first_in_force
 from support.values.operator import (
     node_view,
 )
@@ -14,13 +14,7 @@ from support.values.operator import (
 
 @pytest.fixture
 async def world() -> World:
-    """The first generation is in force on all nodes."""
-    made = World()
-    await made.apply("policy", BEFORE)
-    await made.answer()  # the hardware
-    await made.answer()
-    assert made.status()["rolledOut"]["generation"] == 1
-    return made
+    return await first_in_force()
 
 
 async def test_the_first_policy_reaches_all_nodes_at_once(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.eviction.evictable import candidates
-from support.fakes.worlds.rollout_world import AFTER, BEFORE, NODES, World
+from support.fakes.worlds.rollout_world import AFTER, BEFORE, NODES, World, first_in_force
 from support.values.operator import (
     flat_topology,
     node_view,
@@ -15,13 +15,7 @@ from support.values.operator import (
 
 @pytest.fixture
 async def world() -> World:
-    """The first generation is in force on all nodes."""
-    made = World()
-    await made.apply("policy", BEFORE)
-    await made.answer()  # the hardware
-    await made.answer()
-    assert made.status()["rolledOut"]["generation"] == 1
-    return made
+    return await first_in_force()
 
 
 async def test_a_canary_takes_its_nodes_and_gives_them_back(world: World) -> None:
