@@ -22,7 +22,7 @@ EVERY_SECONDS = 10.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which seeds of which kind."""
+    """The command line: kinds of histories and their seeds."""
     parser.add_argument("--kind", choices=list(KINDS), help=f"{EVERYTHING.name} has all others")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=10_000, help="how many seeds of each kind")

@@ -46,7 +46,7 @@ class Writes:
         return True
 
     def before(self, write: Write) -> None:
-        """Judge what is to be written (I2), and note what is shared already."""
+        """Check a write (I2), and remember what is shared before it."""
         value, topology = write.value, self._topology
         if isinstance(value, CpuSet) and not (value and value <= topology.online):
             raise BrokenLawError("I2", str(write))

@@ -82,7 +82,7 @@ class Parts:
         self.check()
 
     def look(self) -> None:
-        """Notice which of those that start are ready, if it was not asked a moment ago."""
+        """Ask the starting parts whether they are ready, at most once in a short time."""
         now = time.monotonic()
         if self._starting and now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
