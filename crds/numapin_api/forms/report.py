@@ -1,0 +1,158 @@
+"""What a NodeReport says, as the status of a NodeAssignment in v1alpha1, and back.
+
+A report names only what differs from the lines of one generation. Does no I/O.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
+
+Json = dict[str, Any]
+Key = tuple[str, str]
+
+KERNEL_FIELDS: Final = ("enforced", "pools", "differences", "notRunning")
+"""What is read from the cgroups; if they cannot be read, it stays as it was reported."""
+
+_SAME: Final = (
+    "conditions", "freeHugepages", "pools", "kubeletContainers", "claims", "unboundMemory",
+    "driftCount", "driftCauses", "cgroup", "runtime", "bootID",
+)  # fmt: skip
+"""Fields that a report and a status have alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A NodeAssignment, by its UID, and one of its generations; 0 if it is of none."""
+
+    uid: str = ""
+    generation: int = 0
+
+    @classmethod
+    def read(cls, raw: object) -> "Generation":
+        """Read it from a report; a wrong one is none."""
+        if not isinstance(raw, Mapping):
+            return cls()
+        uid, generation = raw.get("uid"), raw.get("generation")
+        if isinstance(uid, str) and isinstance(generation, int):
+            return cls(uid, generation)
+        return cls()
+
+    def to_wire(self) -> Json:
+        """The value as a JSON object."""
+        return {"uid": self.uid, "generation": self.generation}
+
+    def of(self, uid: str) -> int:
+        """The generation, if it is of that object; else 0."""
+        return self.generation if self.uid == uid else 0
+
+
+def report_fields(
+    status: Mapping[str, Any],
+    found: Iterable[ContainerStatus],
+    running: Iterable[str],
+    assigned: Mapping[Key, ContainerAssignment],
+    generations: tuple[Generation, Generation],
+) -> Json:
+    """The status of a NodeReport.
+
+    Args:
+        status: the status of a NodeAssignment as v1alpha1 has it, of which the fields that a report
+            has alike are taken.
+        found: the containers in force, as read back.
+        running: UIDs of the pods that have a container cgroup.
+        assigned: the containers of the newest spec that have been accepted as they are.
+        generations: the newest that was judged, and the one in force.
+    """
+    observed, enforced = generations
+    in_force = {one.key: one for one in found}
+    shared = (status.get("pools") or {}).get("shared", "")
+    different = [
+        one.to_wire()
+        for key, one in sorted(in_force.items())
+        if not _is_as_assigned(one, assigned.get(key), shared)
+    ]
+    absent = sorted(_absent(assigned, in_force, frozenset(running)))
+    made = {key: status[key] for key in _SAME if status.get(key)}
+    made |= {"observed": observed.to_wire(), "enforced": enforced.to_wire()}
+    made |= {"differences": different} if different else {}
+    return made | ({"notRunning": absent} if absent else {})
+
+
+def _is_as_assigned(one: ContainerStatus, want: ContainerAssignment | None, shared: str) -> bool:
+    """Whether a container has just what its line says; without CPUs of its own, the shared pool."""
+    if want is None or one.exclusive is not want.exclusive:
+        return False
+    has_cpus = one.cpus == want.cpus if want.cpus else str(one.cpus) == shared
+    return has_cpus and (not want.mems or one.mems == want.mems)
+
+
+def _absent(
+    assigned: Mapping[Key, ContainerAssignment],
+    in_force: Mapping[Key, object],
+    running: frozenset[str],
+) -> Iterator[str]:
+    """Pods of lines that do not run, and containers of those that do."""
+    yield from {uid for uid, _ in assigned if uid not in running}
+    yield from (
+        f"{uid}/{container}"
+        for uid, container in assigned
+        if uid in running and (uid, container) not in in_force
+    )
+
+
+def status_of(
+    report: Mapping[str, Any],
+    uid: str,
+    generation: int,
+    entries: Sequence[ContainerAssignment],
+    since: Sequence[int],
+) -> Json:
+    """The status of a NodeAssignment as v1alpha1 has it, by its node's report.
+
+    A line that is newer than the report counts as running and not as in force: so nothing is
+    released because of a report that has not seen it.
+
+    Args:
+        report: the status of the NodeReport.
+        uid: of the NodeAssignment.
+        generation: its newest one that is known.
+        entries: its containers.
+        since: the generation that first had each.
+    """
+    observed, enforced = (Generation.read(report.get(one)) for one in ("observed", "enforced"))
+    if observed.of(uid) == 0:
+        return {}  # it is about an object that was deleted
+    accepted = enforced.of(uid)
+    if accepted > generation:
+        accepted = 0  # it has seen what is not known here yet
+    absent = frozenset(report.get("notRunning") or ())
+    different = {(one["podUID"], one["container"]): one for one in report.get("differences") or ()}
+    shared = (report.get("pools") or {}).get("shared", "")
+    containers, running = list(different.values()), {uid for uid, _ in different}
+    for one, first in zip(entries, since, strict=True):
+        if first > accepted:
+            running.add(one.pod_uid)
+            continue
+        if one.pod_uid in absent:
+            continue
+        running.add(one.pod_uid)
+        if one.key not in different and f"{one.pod_uid}/{one.container}" not in absent:
+            containers.append(_as_assigned(one, shared))
+    made = {key: report[key] for key in _SAME if key in report}
+    return made | {
+        "observedGeneration": observed.generation,
+        "containers": containers,
+        "running": sorted(running),
+    }
+
+
+def _as_assigned(one: ContainerAssignment, shared: str) -> Json:
+    return {
+        "podUID": one.pod_uid,
+        "container": one.container,
+        "cpus": str(one.cpus) or shared,
+        "mems": str(one.mems),
+        "exclusive": one.exclusive,
+    }
