@@ -113,6 +113,21 @@ def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> Non
         assert comparable(found[key]) == comparable(one), key
 
 
+def test_what_view_takes_in_is_an_option_as_it_is_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path
+) -> None:
+    parts = [ROOT / "manifests" / "components" / "aggregate-to-view", OVERLAYS / "default"]
+    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
+    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
+    (tmp_path / "kustomization.yaml").write_text(text)
+    key = "ClusterRole", "numapin-viewer"
+    wanted = by_name(installed("kustomize", str(tmp_path)))[key]
+    labels = helm.template("viewer.aggregateToView=true")[key]["metadata"]["labels"]
+    assert wanted["metadata"]["labels"].items() <= labels.items()
+    added = labels.items() - helm.template()[key]["metadata"]["labels"].items()
+    assert added == {("rbac.authorization.k8s.io/aggregate-to-view", "true")}
+
+
 @pytest.mark.parametrize("part", ["alerts", "dashboard"])
 def test_alerts_and_dashboard_are_options_as_they_are_components(
     helm: Helm, installed: Kubectl, tmp_path: Path, part: str
