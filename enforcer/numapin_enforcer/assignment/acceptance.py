@@ -2,17 +2,27 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
-from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_api.forms.report import Generation
+from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.text import join_texts
 from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
-from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec, unknown_fields
+from numapin_enforcer.assignment.decode import InvalidSpecError
+from numapin_enforcer.assignment.either_form import (
+    DecodedSpec,
+    Key,
+    decode_assignment,
+    refusals_told,
+    with_refusals,
+)
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.assignment.validation import find_problems
+
+NO_GENERATION: Final = Generation()
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -32,23 +42,51 @@ class Acceptance:
         accepted: the assignment in force; None before the first one was accepted.
         refusal: why the newest spec is not accepted; None if it is.
         waiting: why the newest spec assigns nothing yet; None if it does.
-        generation: of the newest spec that the API server has; 0 before the first one.
-        unknown: fields of that spec, if it is valid, that this enforcer does not have.
+        newest: the newest spec that the API server has; None if it cannot be decoded.
+        assigned: its containers that have been accepted as they are: all if it was accepted.
     """
 
     node_name: str
     accepted: Assignment | None = None
     refusal: Obstacle | None = None
     waiting: Obstacle | None = None
-    generation: int = 0
-    unknown: tuple[str, ...] = ()
-    _seen: tuple[str, int] = ("", 0)
+    newest: DecodedSpec | None = None
+    assigned: Mapping[Key, ContainerAssignment] = field(default_factory=dict)
+    _seen: Generation = NO_GENERATION
+    _refusals: Mapping[str, Any] | None = None
+    """What the status of the object said of refused pods; None if that was not looked at."""
     _copy_problem: Obstacle | None = None
 
     @property
     def enforces(self) -> bool:
         """Whether the accepted assignment must be enforced; if not, all cgroups are released."""
         return self.accepted is not None and self.accepted.spec.mode != "None"
+
+    @property
+    def generation(self) -> int:
+        """Of the newest spec that the API server has; 0 before the first one."""
+        return self._seen.generation
+
+    @property
+    def observed(self) -> Generation:
+        """The newest spec that was judged; of none before the first one."""
+        return self._seen
+
+    @property
+    def enforced(self) -> Generation:
+        """The spec in force; of none before the first one was accepted."""
+        known = self.accepted
+        return Generation(known.uid, known.generation) if known is not None else NO_GENERATION
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Fields of the newest spec that this enforcer does not have."""
+        return self.newest.unknown if self.newest is not None else ()
+
+    @property
+    def waited_for(self) -> object:
+        """What the operator waits for in the newest spec; see `DecodedSpec`."""
+        return self.newest.waited_for if self.newest is not None else None
 
     def restore(self, copy: LocalCopy) -> None:
         """Start with the local copy, which was accepted before."""
@@ -65,11 +103,15 @@ class Acceptance:
     def offer(self, body: Mapping[str, Any], topology: Topology) -> None:
         """Accept or refuse the object that the API server has, if its spec is new."""
         metadata = body["metadata"]
-        seen = (str(metadata["uid"]), int(metadata["generation"]))
-        if seen == self._seen:
-            return
-        self._seen, self.generation = seen, seen[1]
-        self._judge(body, topology)
+        seen = Generation(str(metadata["uid"]), int(metadata["generation"]))
+        if seen != self._seen:
+            self._seen, self._refusals = seen, None
+            self._judge(body, topology)
+            self.assigned = self._accepted_as_they_are()
+            self._log()
+        self._take_refusals(body)
+
+    def _log(self) -> None:
         if self.refusal is None:
             LOG.info(ACCEPTED, extra={"generation": self.generation})
         else:
@@ -77,15 +119,14 @@ class Acceptance:
             LOG.warning("refused an assignment", extra=extra)
 
     def _judge(self, body: Mapping[str, Any], topology: Topology) -> None:
+        self.newest = None
         try:
-            spec = decode_spec(body.get("spec") or {})
+            self.newest = decoded = decode_assignment(body)
         except InvalidSpecError as error:
             message = join_texts(error.faults, "; ", MESSAGE_LIMIT)
             self.refusal = Obstacle(Reason.INVALID_ASSIGNMENT, message)
             return
-        self.unknown = unknown_fields(body.get("spec") or {})
-        offered = Assignment(self.node_name, *self._seen, spec)
-        self.waiting = None
+        spec, self.waiting = decoded.spec, None
         if spec.mode != "None" and spec.pools is None:
             message = "the operator has not set spec.pools yet"
             self.refusal, self.waiting = None, Obstacle(Reason.WAITING_FOR_ASSIGNMENT, message)
@@ -93,10 +134,31 @@ class Acceptance:
         name = body["metadata"]["name"]
         problems = find_problems(spec, topology, name, self.node_name)
         if problems and not self._was_accepted(name, spec):
-            message = join_texts([str(problem) for problem in problems], "; ", MESSAGE_LIMIT)
+            named = [one.of_line() for one in problems] if decoded.has_lines else problems
+            message = join_texts(list(map(str, named)), "; ", MESSAGE_LIMIT)
             self.refusal = Obstacle(problems[0].reason, message)
         else:
-            self.accepted, self.refusal = offered, None
+            seen = (self._seen.uid, self._seen.generation)
+            self.accepted, self.refusal = Assignment(self.node_name, *seen, spec), None
+
+    def _accepted_as_they_are(self) -> Mapping[Key, ContainerAssignment]:
+        """The containers of the newest spec that a spec had that was accepted as well."""
+        if self.newest is None:
+            return {}
+        return self.newest.first_seen_by(self.enforced.of(self._seen.uid))
+
+    def _take_refusals(self, body: Mapping[str, Any]) -> None:
+        """Keep the accepted spec as v1alpha1 has it, with the pods that are refused.
+
+        Of an object with lines the status says it, and no generation changes with that.
+        """
+        known, newest = self.accepted, self.newest
+        if newest is None or known is None or not newest.has_lines or self.enforced != self._seen:
+            return
+        refusals = refusals_told(body)
+        if refusals != self._refusals:
+            self._refusals = refusals
+            self.accepted = replace(known, spec=with_refusals(known.spec, refusals))
 
     def retire(self) -> None:
         """Enforce nothing any more, as with `mode: None`, since there is no NodeAssignment."""
@@ -105,9 +167,11 @@ class Acceptance:
         LOG.warning("releasing every cgroup, since this node has no NodeAssignment")
         self.accepted = Assignment(self.node_name, "", 0, NodeAssignmentSpec(mode="None"))
         self.refusal = self.waiting = None
-        self.generation, self._seen = 0, ("", 0)
+        self.newest, self.assigned, self._seen = None, {}, NO_GENERATION
 
     def _was_accepted(self, name: str, spec: NodeAssignmentSpec) -> bool:
         """Whether it is in force already: a CPU that went offline since does not change that."""
         known = self.accepted
-        return known is not None and (known.node_name, known.spec) == (name, spec)
+        if known is None or known.node_name != name:
+            return False
+        return with_refusals(known.spec, {}) == with_refusals(spec, {})

@@ -3,6 +3,7 @@
 Does no I/O.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -21,17 +22,23 @@ class InvalidSpecError(ValueError):
         super().__init__("; ".join(faults))
         self.faults = faults
 
+    @classmethod
+    def of(cls, found: Iterable[str]) -> "InvalidSpecError | None":
+        """The error with the first of these faults; None without any."""
+        faults = iter(found)
+        named = tuple(islice(faults, MOST_FAULTS))
+        more = () if next(faults, None) is None else ("spec: there are more faults",)
+        return cls(named + more) if named else None
+
 
 def decode_spec(wire: object) -> NodeAssignmentSpec:
-    """Decode a spec as the API server has it, which may be any JSON value.
+    """Decode a spec as v1alpha1 has it, which may be any JSON value.
 
     Raises:
         InvalidSpecError: it breaks the schema.
     """
-    found = find_faults(wire, SPEC_SCHEMA, "spec")
-    if faults := tuple(islice(found, MOST_FAULTS)):
-        more = () if next(found, None) is None else ("spec: there are more faults",)
-        raise InvalidSpecError(faults + more)
+    if error := InvalidSpecError.of(find_faults(wire, SPEC_SCHEMA, "spec")):
+        raise error
     assert isinstance(wire, dict)
     return NodeAssignmentSpec.from_wire(wire)
 

@@ -1,7 +1,7 @@
 """Whether a spec can be enforced on this machine, and why not. Does no I/O."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -9,6 +9,7 @@ from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec, Pools
 from numapin_api.topology import Topology
+from numapin_enforcer.assignment.field_names import path_of_line
 
 MOST_PROBLEMS: Final = 20
 """How many problems of a spec are named."""
@@ -24,6 +25,10 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
+
+    def of_line(self) -> "Problem":
+        """The same problem of an object with lines."""
+        return replace(self, field=path_of_line(self.field))
 
 
 def find_problems(
@@ -114,7 +119,7 @@ def _duplicates(containers: Sequence[ContainerAssignment]) -> Iterator[Problem]:
     for index, one in enumerate(containers):
         first = seen.setdefault(one.key, index)
         if first != index:
-            message = f"{_name(one)} is already listed as spec.containers[{first}]"
+            message = f"{_name(one)} is already listed at index {first}"
             yield _invalid(f"spec.containers[{index}]", message)
 
 

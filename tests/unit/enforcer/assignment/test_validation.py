@@ -105,7 +105,7 @@ _MEMORY = "; memory is on 0-1"
         ),
         (
             spec(container("a", "2"), container("a", "3")),
-            ["spec.containers[1]: d/a/c is already listed as spec.containers[0]"],
+            ["spec.containers[1]: d/a/c is already listed at index 0"],
         ),
         (
             spec(container("a", "2-3"), container("b", "3-4", exclusive=False)),
