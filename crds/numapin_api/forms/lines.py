@@ -9,6 +9,7 @@ that programs without the models read lines too. Does no I/O.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -16,6 +17,11 @@ Json = dict[str, Any]
 
 LINE_LENGTH: Final = 16_384
 """Characters of a line: 64 blocks of memory and 64 grants with usual sets; etcd bounds the sum."""
+
+_MOST_BLOCKS: Final = 64
+_MOST_NODES: Final = 128
+"""Blocks of memory of a line, and NUMA nodes of a block, as the models bound them. A range in a
+damaged line could stand for more values than a process has memory for."""
 
 _UNITS: Final = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 _SAFE: Final = "!\"#$&'()*+,-.:;<=>?@[]^_`{|}~"
@@ -139,7 +145,10 @@ def _take_pairs(entry: Json, pairs: list[str]) -> int:
         if not equals or not value:
             raise LineError(f"should have key=value, not {pair!r:.60}")
         if _RESOURCE.match(key):
-            entry.setdefault("memory", []).append(_block(key, value))
+            blocks = entry.setdefault("memory", [])
+            if len(blocks) == _MOST_BLOCKS:
+                raise LineError(f"has more than {_MOST_BLOCKS} blocks of memory")
+            blocks.append(_block(key, value))
             continue
         if key in seen:
             raise LineError(f"has {key} twice")
@@ -189,8 +198,11 @@ def _block(resource: str, value: str) -> Json:
     if found is None:
         raise LineError(f"{resource} should be like 0:1Gi, not {value!r:.60}")
     each = dict(_UNITS).get(found[2] or "", 1)
+    ids = list(islice(_node_ids(resource, nodes), _MOST_NODES + 1))
+    if len(ids) > _MOST_NODES:
+        raise LineError(f"{resource} should have at most {_MOST_NODES} NUMA nodes")
     return {
-        "numaNodes": list(_node_ids(resource, nodes)),
+        "numaNodes": ids,
         "resource": resource,
         "bytes": int(found[1]) * each,
     }
@@ -200,7 +212,7 @@ def _node_ids(resource: str, text: str) -> Iterator[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         low, high = (_number(resource, one[:5]) for one in (first, last if dash else first))
-        if high < low or high - low > LINE_LENGTH:
+        if high < low:
             raise LineError(f"{resource} should have ascending NUMA nodes, not {part!r:.60}")
         yield from range(low, high + 1)
 
