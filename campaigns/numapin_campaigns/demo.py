@@ -182,7 +182,7 @@ def _all_running(cluster: Cluster) -> bool:
 
 
 def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
-    path = f"/apis/numapin.io/v1alpha1/nodeassignments/{cluster.state.node}"
+    path = f"/apis/numapin.io/v1beta1/nodeassignments/{cluster.state.node}"
     if not cluster.api.exists(path):  # the operator has not seen the policy yet
         return {}
     status = cluster.api.get(path).get("status", {})
@@ -195,7 +195,7 @@ def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
 
 def _reserves(cluster: Cluster, policy: Mapping[str, Any]) -> bool:
     """Whether the operator has decided by this policy."""
-    path = f"/apis/numapin.io/v1alpha1/nodeassignments/{cluster.state.node}"
+    path = f"/apis/numapin.io/v1beta1/nodeassignments/{cluster.state.node}"
     reserved = cluster.api.get(path)["spec"].get("pools", {}).get("reserved", "")
     return CpuSet.parse(reserved) == CpuSet.parse(policy["spec"]["reserved"]["cpus"])
 

@@ -2,8 +2,8 @@
 
 The programs of a tag or commit of this repository are installed in a virtual environment of their
 own, and start as the operator, enforcer and standby of a lab with the real kubelet. Then CRDs and
-programs are replaced, one after the other, in four orders: operator first and back with the
-enforcer first, CRDs and enforcer first and back with the operator first. After each step the
+programs are replaced, one after the other, in four orders: CRDs first and back with them last,
+and between them either the operator or the enforcer first. After each step the
 container must still be reported exclusive, and all the time, about each millisecond, the kernel
 must show it and its neighbour on their own CPUs.
 """
@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from numapin_api import names
+from numapin_api.nodeassignment import NodeAssignment
 from numapin_campaigns.frame.command import Campaign, add_keep
 from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.frame.labs import lab_on_this_machine
@@ -32,10 +34,12 @@ from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 WANTED: Final = {"owner": "1", "neighbour": "0"}
 STOP_SECONDS: Final = 30.0
+ASSIGNMENTS: Final = f"/apis/{names.GROUP}/{names.ALPHA}/nodeassignments"
+"""As the version that the CRDs of both releases serve."""
 ORDERS: Final = (
-    ("to this commit, operator first", True, ("operator", "crds", "standby", "enforcer")),
+    ("to this commit, operator first", True, ("crds", "operator", "standby", "enforcer")),
     ("back, enforcer first", False, ("enforcer", "standby", "operator", "crds")),
-    ("to this commit, CRDs and enforcer first", True, ("crds", "enforcer", "standby", "operator")),
+    ("to this commit, enforcer first", True, ("crds", "enforcer", "standby", "operator")),
     ("back, operator first", False, ("operator", "enforcer", "standby", "crds")),
 )
 
@@ -117,8 +121,9 @@ class Upgrade:
 
     def is_reported(self) -> bool:
         """Whether the newest assignment is in force, with the exclusive container."""
-        assignment = self.lab.assignment()
-        if assignment is None or assignment.status is None:
+        found = self.lab.cluster.api.get(f"{ASSIGNMENTS}/{self.lab.node}")
+        assignment = NodeAssignment.model_validate(found)
+        if assignment.status is None:
             return False
         is_newest = assignment.status.observed_generation == assignment.metadata["generation"]
         ready = {one.type: one.status for one in assignment.status.conditions}.get("Ready")

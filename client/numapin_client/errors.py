@@ -15,9 +15,12 @@ DISRUPTION_BUDGET: Final = "DisruptionBudget"
 
 _NO_RIGHT: Final = re.compile(r' cannot [a-z]+ resource "')
 
-_OUR_KINDS: Final = re.compile(rf"/apis/{re.escape(names.GROUP)}/[^/]+/[a-z]+(\?.*)?$")
+_OUR_KINDS: Final = f"/apis/{names.API_VERSION}/"
 
-NO_CRDS: Final = "if this lasts, install numapin's CRDs: kubectl apply -k crds"
+NO_CRDS: Final = (
+    f"{names.API_VERSION} is not served: "
+    "if this lasts, apply the CRDs of this version first: kubectl apply -k crds"
+)
 """An API server that has just started does not know them either, for some seconds."""
 
 _APPLY_AGAIN: Final = "the role lacks this right: apply the manifests of this version again"
@@ -153,7 +156,7 @@ class NotFoundError(ApiError):
 
     def __str__(self) -> str:
         """What was not found, and what to do if it is one of our kinds."""
-        unknown_kind = _OUR_KINDS.search(self.request) is not None
+        unknown_kind = _OUR_KINDS in self.request and not self.names_object
         return f"{super().__str__()}; {NO_CRDS}" if unknown_kind else super().__str__()
 
 

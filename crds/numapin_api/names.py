@@ -3,8 +3,10 @@
 from typing import Final
 
 GROUP: Final = "numapin.io"
-VERSION: Final = "v1alpha1"
+VERSION: Final = "v1beta1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
+ALPHA: Final = "v1alpha1"
+"""The version of numapin 0.1: served and stored too, so that going back to 0.1 loses nothing."""
 
 CPU_POLICY_KIND: Final = "CpuPolicy"
 CPU_POLICY_PLURAL: Final = "cpupolicies"

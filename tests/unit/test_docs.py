@@ -88,7 +88,7 @@ def test_the_readme_shows_the_columns_of_kubectl_get() -> None:
     crd = yaml.safe_load(
         (TOP / "charts/numapin/crd-files/numapin.io_nodeassignments.yaml").read_text()
     )
-    (version,) = crd["spec"]["versions"]
+    version = crd["spec"]["versions"][0]
     columns = [one for one in version["additionalPrinterColumns"] if not one.get("priority")]
     titles = ["NAME", *(one["name"].upper() for one in columns)]
     shown = (TOP / "README.md").read_text().partition("$ kubectl get nodeassignments\n")[2]

@@ -17,7 +17,7 @@ from numapin_lab.node.cgroups import LabCgroup, below, named
 from numapin_lab.running_lab import RunningLab, policy
 
 PODS = "/api/v1/namespaces/default/pods"
-ASSIGNMENTS = "/apis/numapin.io/v1alpha1/nodeassignments"
+ASSIGNMENTS = "/apis/numapin.io/v1beta1/nodeassignments"
 AGENTS = frozenset({"operator", "enforcer"})
 POLICY = "bench"
 WAIT_SECONDS = 60.0

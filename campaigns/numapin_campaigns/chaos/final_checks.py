@@ -12,7 +12,7 @@ from numapin_lab.running_lab import BUSY, RunningLab, pod
 END_STATE_SECONDS: Final = 300.0
 PROBE: Final = "chaos-probe"
 NEIGHBOUR: Final = "chaos-neighbour"
-POLICIES: Final = "/apis/numapin.io/v1alpha1/cpupolicies"
+POLICIES: Final = "/apis/numapin.io/v1beta1/cpupolicies"
 
 
 def check_end_state(lab: RunningLab, residents: Iterable[str]) -> list[str]:

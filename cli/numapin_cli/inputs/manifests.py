@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
+from numapin_api.names import ALPHA, API_VERSION, CPU_POLICY_KIND, GROUP, NODE_ASSIGNMENT_KIND
 from numapin_cli.bundle.archive import is_archive, objects_of
 from numapin_cli.subcommand import CommandError
 
@@ -45,6 +45,8 @@ _KNOWN: Final = {**VERSIONS, **WORKLOADS}
 _NAMESPACED: Final = frozenset({"Pod", CLAIM_KIND, *WORKLOADS})
 _LISTS: Final = frozenset({"List", *(f"{kind}List" for kind in _KNOWN)})
 _OURS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND})
+_SERVED: Final = frozenset({API_VERSION, f"{GROUP}/{ALPHA}"})
+"""What our kinds may have as apiVersion: as for the API server, both mean the same fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,7 @@ def _manifest(document: Any, source: str, kind: str) -> Manifest:
     group = _group(version)
     if kind not in _OURS and group != _group(expected):
         return replace(made, kind=f"{kind}.{group}")
-    if version != expected:
+    if version != expected and not (kind in _OURS and version in _SERVED):
         raise CommandError(f"{source}: apiVersion: must be {expected}, not {version!r}")
     may_lack_name = kind in {CPU_POLICY_KIND, "Pod"} or (
         kind in WORKLOADS and made.metadata.get("generateName")

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from numapin_api.names import GROUP
+from numapin_api.names import API_VERSION
 from numapin_cli.subcommand import CommandError
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import (
@@ -78,8 +78,10 @@ def said(error: ClientError) -> str:
             return _missing_right(found)
         case NotFoundError() if is_unknown_resource(error):
             return (
-                f"{error.request}: this API server does not know {GROUP}; install numapin there"
-                " (README.md, Install it on your cluster), or choose another cluster with --context"
+                f"{error.request}: this API server does not serve {API_VERSION}; beside an older"
+                " numapin, apply the CRDs of this version first (docs/upgrading.md), else install"
+                " numapin there (README.md, Install it on your cluster), or choose another cluster"
+                " with --context"
             )
         case _:
             return str(error)

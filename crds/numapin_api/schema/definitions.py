@@ -5,12 +5,15 @@ the path: unions other than "or null", recursion, `extra="forbid"`.
 Source: Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", structural schemas.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from numapin_api import names
 from numapin_api.cpupolicy import CpuPolicy
 from numapin_api.meta.wire import WireModel
 from numapin_api.nodeassignment import NodeAssignment
+from numapin_api.schema.printer_columns import ASSIGNMENT_COLUMNS, POLICY_COLUMNS
 
 _KEPT: Final = frozenset(
     {
@@ -115,157 +118,105 @@ def _property(
     return schema
 
 
-def _column(name: str, path: str, text: str, *, kind: str = "string", wide: bool = False) -> Any:
-    column = {"name": name, "type": kind, "jsonPath": path, "description": text}
-    return column | {"priority": 1} if wide else column
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of the API.
+
+    Attributes:
+        model: its objects.
+        name: the name in objects, such as CpuPolicy.
+        plural: the name in URLs.
+        singular: the name on the command line.
+        short: the short name on the command line.
+        columns: what `kubectl get` prints.
+        had_alpha: whether a release had it as `names.ALPHA`. Then that version is served and stored
+            as well: who goes back to the CRDs of that release finds every object. Source:
+            Kubernetes, "Kubernetes Deprecation Policy", rule 4b.
+    """
+
+    model: type[WireModel]
+    name: str
+    plural: str
+    singular: str
+    short: str
+    columns: Sequence[Any]
+    had_alpha: bool
 
 
-def _condition(kind: str, part: str) -> str:
-    return f'.status.conditions[?(@.type=="{kind}")].{part}'
+_KINDS: Final = (
+    _Kind(
+        CpuPolicy,
+        names.CPU_POLICY_KIND,
+        names.CPU_POLICY_PLURAL,
+        names.CPU_POLICY_SINGULAR,
+        names.CPU_POLICY_SHORT,
+        POLICY_COLUMNS,
+        had_alpha=True,
+    ),
+    _Kind(
+        NodeAssignment,
+        names.NODE_ASSIGNMENT_KIND,
+        names.NODE_ASSIGNMENT_PLURAL,
+        names.NODE_ASSIGNMENT_SINGULAR,
+        names.NODE_ASSIGNMENT_SHORT,
+        ASSIGNMENT_COLUMNS,
+        had_alpha=True,
+    ),
+)
 
 
-_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date")
-
-_OUTDATED: Final = "The number of containers that the newest policy would not place as they are."
-
-_POLICY_COLUMNS: Final = [
-    _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
-    _column(
-        "Priority", ".spec.priority", "The policy with the highest number applies.", kind="integer"
-    ),
-    _column("Nodes", ".status.nodesSelected", "The number of nodes selected.", kind="integer"),
-    _column(
-        "In Force",
-        ".status.nodesInForce",
-        "The number of nodes on which the policy is in force.",
-        kind="integer",
-    ),
-    _column(
-        "Stalled",
-        ".status.nodesStalled",
-        "The number of nodes on which the policy cannot be put in force.",
-        kind="integer",
-    ),
-    _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
-    _column("Outdated", ".status.outdated", _OUTDATED, kind="integer"),
-    _column(
-        "Ready",
-        _condition("Ready", "status"),
-        "Whether the policy is in force on every node that it governs.",
-    ),
-    _AGE,
-    _column(
-        "Not Served",
-        ".status.nodesNotServed",
-        "The number of nodes that are not waited for.",
-        kind="integer",
-        wide=True,
-    ),
-    _column("Topology", ".spec.topology.policy", "How resources are aligned.", wide=True),
-    _column("Memory", ".spec.memory.policy", "How memory is bound.", wide=True),
-    _column(
-        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
-    ),
-]
-
-_ASSIGNMENT_COLUMNS: Final = [
-    _column("Policy", ".spec.policy.name", "The policy in force."),
-    _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
-    _column(
-        "Exclusive", ".status.pools.exclusive", "CPUs that are exclusive to one container each."
-    ),
-    _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
-    _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
-    _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
-    _column("Outdated", ".status.outdated", _OUTDATED, kind="integer"),
-    _column(
-        "Drift",
-        ".status.driftCount",
-        "Cpuset changes by others that were reverted.",
-        kind="integer",
-    ),
-    _column("Ready", _condition("Ready", "status"), "Whether the kernel has what the spec says."),
-    _AGE,
-    _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
-    _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),
-    _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
-    _column(
-        "Runtime Version",
-        ".status.runtime.version",
-        "The version of the container runtime.",
-        wide=True,
-    ),
-    _column(
-        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
-    ),
-]
+def definitions() -> dict[str, dict[str, Any]]:
+    """The CustomResourceDefinitions by the file name that they are committed under."""
+    return {f"{names.GROUP}_{one.plural}.yaml": _crd(one) for one in _KINDS}
 
 
-def _crd(
-    model: type[WireModel], kind: tuple[str, str, str, str], columns: list[Any]
-) -> dict[str, Any]:
-    _, plural, _, _ = kind
+def _crd(kind: _Kind) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": f"{plural}.{names.GROUP}",
+            "name": f"{kind.plural}.{names.GROUP}",
             "labels": {"app.kubernetes.io/name": "numapin"},
         },
         "spec": {
             "group": names.GROUP,
-            "names": _names(kind),
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.singular,
+                "shortNames": [kind.short],
+                "categories": ["numapin"],
+            },
             "scope": "Cluster",
-            "versions": [_version(model, columns)],
+            "conversion": {"strategy": "None"},
+            "versions": list(_versions(kind)),
         },
     }
 
 
-def _version(model: type[WireModel], columns: list[Any]) -> dict[str, Any]:
-    schema = structural(model)
+def _versions(kind: _Kind) -> Iterator[dict[str, Any]]:
+    """The served versions: all with one schema, so that a conversion need not change an object."""
+    yield _version(kind, names.VERSION, storage=not kind.had_alpha)
+    if kind.had_alpha:
+        yield _version(kind, names.ALPHA, storage=True) | {
+            "deprecated": True,
+            "deprecationWarning": f"{names.GROUP}/{names.ALPHA} {kind.name} is deprecated; "
+            f"use {names.API_VERSION}",
+        }
+
+
+def _version(kind: _Kind, name: str, *, storage: bool) -> dict[str, Any]:
+    schema = structural(kind.model)
     schema["properties"] = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
     } | schema["properties"]
     return {
-        "name": names.VERSION,
+        "name": name,
         "served": True,
-        "storage": True,
-        "additionalPrinterColumns": columns,
+        "storage": storage,
+        "additionalPrinterColumns": kind.columns,
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
-    }
-
-
-def _names(kind: tuple[str, str, str, str]) -> dict[str, Any]:
-    name, plural, singular, short = kind
-    return {
-        "kind": name,
-        "listKind": f"{name}List",
-        "plural": plural,
-        "singular": singular,
-        "shortNames": [short],
-        "categories": ["numapin"],
-    }
-
-
-def definitions() -> dict[str, dict[str, Any]]:
-    """The CustomResourceDefinitions by the file name that they are committed under."""
-    policy = (
-        names.CPU_POLICY_KIND,
-        names.CPU_POLICY_PLURAL,
-        names.CPU_POLICY_SINGULAR,
-        names.CPU_POLICY_SHORT,
-    )
-    assignment = (
-        names.NODE_ASSIGNMENT_KIND,
-        names.NODE_ASSIGNMENT_PLURAL,
-        names.NODE_ASSIGNMENT_SINGULAR,
-        names.NODE_ASSIGNMENT_SHORT,
-    )
-    return {
-        f"{names.GROUP}_{names.CPU_POLICY_PLURAL}.yaml": _crd(CpuPolicy, policy, _POLICY_COLUMNS),
-        f"{names.GROUP}_{names.NODE_ASSIGNMENT_PLURAL}.yaml": _crd(
-            NodeAssignment, assignment, _ASSIGNMENT_COLUMNS
-        ),
     }

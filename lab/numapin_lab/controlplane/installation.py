@@ -36,12 +36,13 @@ def install(plane: ControlPlane, manifests: Path = MANIFESTS) -> None:
 
 
 def _served(plane: ControlPlane, name: str) -> bool:
-    """Whether the API server serves the custom resource."""
+    """Whether the API server serves every version of the custom resource."""
     plural, _, group = name.partition(".")
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-    version = plane.api.get(path)["spec"]["versions"][0]["name"]
+    versions = [one["name"] for one in plane.api.get(path)["spec"]["versions"] if one["served"]]
     try:
-        plane.api.get(f"/apis/{group}/{version}/{plural}")
+        for version in versions:
+            plane.api.get(f"/apis/{group}/{version}/{plural}")
     except AnswerError:
         return False
     return True

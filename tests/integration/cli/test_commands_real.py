@@ -130,9 +130,9 @@ async def ask(plane: ControlPlane, *words: str, login: Path | None = None) -> in
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("get", "does not know numapin.io; install numapin there"),
-        ("get node-1", "does not know numapin.io; install numapin there"),
-        ("explain policy/x", "does not know numapin.io; install numapin there"),
+        ("get", "does not serve numapin.io/v1beta1; beside an older"),
+        ("get node-1", "does not serve numapin.io/v1beta1; beside an older"),
+        ("explain policy/x", "does not serve numapin.io/v1beta1; beside an older"),
         ("explain pod/x", "there is no pod x in namespace default; there is none at all"),
         ("explain node/x", "there is no node x; there is none at all"),
     ],

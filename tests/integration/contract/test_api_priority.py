@@ -15,7 +15,7 @@ LEASES = "/apis/coordination.k8s.io/v1"
 OPERATOR = ServiceAccount(names.NAMESPACE, "numapin-operator")
 ENFORCER = ServiceAccount(names.NAMESPACE, "numapin-enforcer")
 TENANT = ServiceAccount("default", "default")
-ASSIGNMENTS = "/apis/numapin.io/v1alpha1/nodeassignments"
+ASSIGNMENTS = "/apis/numapin.io/v1beta1/nodeassignments"
 OWN_LEASE = f"{LEASES}/namespaces/{names.NAMESPACE}/leases/{names.LEADER_LEASE}"
 
 ENFORCERS = ("numapin-enforcer", "numapin-enforcer")

@@ -20,7 +20,7 @@ NOBODY = {"nodeSelector": {"example.com/gitops": "none"}}
 
 
 def manifest(spec: dict[str, Any], name: str = NAME) -> dict[str, Any]:
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy"}
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy"}
     return {**kind, "metadata": {"name": name, "labels": {"test": "gitops"}}, "spec": spec}
 
 

@@ -67,7 +67,7 @@ def test_without_the_crds_the_log_says_how_to_install_them(
     bare: ControlPlane, program: str, tmp_path: Path
 ) -> None:
     with running(program, bare.kubeconfig, tmp_path) as log:
-        remedy = "install numapin's CRDs: kubectl apply -k crds"
+        remedy = "apply the CRDs of this version first: kubectl apply -k crds"
         eventually(lambda: remedy in last_line(log), True)
 
 
@@ -113,7 +113,7 @@ def _assign(plane: ControlPlane) -> bool:
         "policy": {"name": "test", "generation": 1},
         "pools": {"reserved": "0", "shared": "0"},
     }
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeAssignment"}
     body = kind | {"metadata": {"name": NODE}, "spec": spec}
     try:
         plane.kubectl("apply", "--server-side", "-f", "-", text=yaml.safe_dump(body))

@@ -57,7 +57,7 @@ def _manifest(name: str, kind: str, spec: dict[str, object]) -> str:
     metadata = {"name": name}
     return yaml.safe_dump(
         {
-            "apiVersion": "numapin.io/v1alpha1",
+            "apiVersion": "numapin.io/v1beta1",
             "kind": kind,
             "metadata": metadata,
             "spec": spec,
@@ -83,8 +83,8 @@ def _patch_status(kubectl: Kubectl, name: str, *who: str) -> str:
 
 def _report(plane: ControlPlane, name: str, token: str) -> None:
     """Write a status as an enforcer does; kubectl would read it first."""
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
-    path = f"/apis/numapin.io/v1alpha1/nodeassignments/{name}/status?fieldManager=t&force=true"
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeAssignment"}
+    path = f"/apis/numapin.io/v1beta1/nodeassignments/{name}/status?fieldManager=t&force=true"
     body = {**kind, "metadata": {"name": name}, "status": STATUS}
     replace(plane.api, token=token).request("PATCH", path, body)
 
@@ -172,7 +172,7 @@ def _post_event(
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": f"test.{secrets.token_hex(8)}", "namespace": space},
-        "regarding": {"apiVersion": "numapin.io/v1alpha1", "kind": kind, "name": about},
+        "regarding": {"apiVersion": "numapin.io/v1beta1", "kind": kind, "name": about},
         "type": "Warning",
         "reason": "CpusetDrift",
         "action": "Repair",

@@ -67,7 +67,7 @@ BAD_ASSIGNMENTS: dict[str, tuple[dict[str, Any], str]] = {
 
 def _ask(kubectl: Kubectl, kind: str, spec: dict[str, Any]) -> str:
     document = {
-        "apiVersion": "numapin.io/v1alpha1",
+        "apiVersion": "numapin.io/v1beta1",
         "kind": kind,
         "metadata": {"name": "tried"},
         "spec": spec,

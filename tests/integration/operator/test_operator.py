@@ -19,7 +19,7 @@ async def foresee(world: RealWorld, node: str, edited: Json) -> Json:
     kubectl, dump, edit = world.plane.kubectl, world.folder / "now.yaml", world.folder / "edit.yaml"
     dump.write_text(kubectl("get", "nodes,ns,pods,na,cpol", "-A", "-o", "yaml"))
     metadata = {"name": world.name("policy")}
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy", "metadata": metadata}
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy", "metadata": metadata}
     edit.write_text(
         json.dumps(
             kind | {"spec": {"nodeSelector": {"mark": world.mark}, "releaseDelay": "0s"} | edited}

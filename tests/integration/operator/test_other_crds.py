@@ -61,12 +61,12 @@ def change(plane: ControlPlane) -> None:
     """Take fields out of the CRDs, and add a value, and a field that the API server fills in."""
     for crd, paths in LATER.items():
         body = plane.kubectl.get("crd", crd)
-        (version,) = body["spec"]["versions"]
-        for path in paths:
-            without(version["schema"]["openAPIV3Schema"], path)
-        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        spec["properties"]["future"] = {"type": "string", "default": "bright"}
-        spec["properties"]["mode"]["enum"].append("Elastic")
+        for version in body["spec"]["versions"]:
+            for path in paths:
+                without(version["schema"]["openAPIV3Schema"], path)
+            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            spec["properties"]["future"] = {"type": "string", "default": "bright"}
+            spec["properties"]["mode"]["enum"].append("Elastic")
         plane.kubectl("replace", "-f", "-", text=json.dumps(body))
 
 

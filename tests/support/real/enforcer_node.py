@@ -16,7 +16,7 @@ from numapin_enforcer.standby.fencing import STANDING_BY
 from numapin_lab.controlplane.api import ApiServer
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
-PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
+PATH = "/apis/numapin.io/v1beta1/nodeassignments"
 
 
 def assigned(uid: str, container: str, cpus: str, **more: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Node:
     def assign(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Do the operator's part: create the object, or replace its spec."""
         metadata = {"name": self.name}
-        kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+        kind = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeAssignment"}
         body = {**kind, "metadata": metadata, "spec": dict(spec)}
         query = "fieldManager=test-operator&force=true"
         answer: dict[str, Any] = self.api.request("PATCH", f"{PATH}/{self.name}?{query}", body)

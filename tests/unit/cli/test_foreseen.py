@@ -98,7 +98,7 @@ def test_the_operator_writes_what_plan_foresees(  # noqa: PLR0917
         await world.operator.work_until_idle()
         assert world.specs() == expected
         (tmp_path / "now.json").write_text(world.dump())
-        kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy"}
+        kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy"}
         policy = kind | {"metadata": {"name": "web"}, "spec": edited}
         expected = foreseen(tmp_path, capsys, json.dumps(policy))
         world.cluster.put_policy("web", edited)

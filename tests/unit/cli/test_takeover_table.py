@@ -19,7 +19,7 @@ MACHINE = {
     "numaNodes": [{"id": numa_node, "memoryBytes": 8 << 30} for numa_node in (0, 1)],
 }
 POLICY = {
-    "apiVersion": "numapin.io/v1alpha1",
+    "apiVersion": "numapin.io/v1beta1",
     "kind": "CpuPolicy",
     "metadata": {"name": "web"},
     "spec": {

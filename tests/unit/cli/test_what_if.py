@@ -14,7 +14,7 @@ from support.values.operator import Body, condition, enforcer_status, pod_body, 
 
 
 def policy(name: str = "web", **spec: Any) -> Body:
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy"}
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy"}
     return kind | {"metadata": {"name": name}, "spec": spec}
 
 
@@ -152,7 +152,7 @@ def test_a_node_without_an_assignment_has_the_machine_that_is_given(
         (
             {
                 "kind": "NodeAssignment",
-                "apiVersion": "numapin.io/v1alpha1",
+                "apiVersion": "numapin.io/v1beta1",
                 "metadata": {"name": "node-1"},
             },
             "only numapin writes it; leave it out",
@@ -225,7 +225,7 @@ class Fragmented(World):
     """A node on which a pod fits once another one has moved."""
 
     def dump(self) -> str:
-        node, ours = fragmented_node(), {"apiVersion": "numapin.io/v1alpha1"}
+        node, ours = fragmented_node(), {"apiVersion": "numapin.io/v1beta1"}
         for one in node.entries:
             one["container"] = "main"
         running = ["uid-small", "uid-large"]

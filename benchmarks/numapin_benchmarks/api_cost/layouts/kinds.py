@@ -118,6 +118,7 @@ def today(layout: str) -> Schema:
     found = deepcopy(definitions()["numapin.io_nodeassignments.yaml"])
     found["metadata"] = {"name": f"nodeassignments.{group(layout)}"}
     found["spec"]["group"] = group(layout)
+    found["spec"]["versions"] = [found["spec"]["versions"][0] | {"name": VERSION, "storage": True}]
     del found["spec"]["names"]["shortNames"], found["spec"]["names"]["categories"]
     return found
 

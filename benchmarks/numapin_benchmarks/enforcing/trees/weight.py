@@ -38,7 +38,7 @@ from numapin_lab.processes.daemons import wait_until
 from numapin_lab.processes.ports import choose
 
 NODE = "bench"
-PATH = "/apis/numapin.io/v1alpha1/nodeassignments"
+PATH = "/apis/numapin.io/v1beta1/nodeassignments"
 WAIT_SECONDS = 60
 THREADS = 8
 """In each container. All are looked at in turn: some at each resync."""
@@ -134,7 +134,7 @@ def assign(plane: ControlPlane, uid: str) -> int:
         "pools": {"reserved": "0", "shared": "0"},
         "containers": [{**owner, "cpus": "1", "exclusive": True}],
     }
-    body: dict[str, Any] = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+    body: dict[str, Any] = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeAssignment"}
     body |= {"metadata": {"name": NODE}, "spec": spec}
     query = "fieldManager=bench&force=true"
     answer = plane.api.request("PATCH", f"{PATH}/{NODE}?{query}", body)

@@ -36,7 +36,7 @@ async def owners(world: RealWorld, node: str) -> dict[tuple[str, str], Json]:
 
 async def apply(world: RealWorld, node: str, labels: Json) -> None:
     """Apply labels on the server's side, as a team does."""
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "NodeAssignment"}
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeAssignment"}
     body = kind | {"metadata": {"name": node, "labels": labels}}
     flags = ("--server-side", "--field-manager=team", "-f", "-")
     await kubectl(world, "apply", *flags, text=json.dumps(body))

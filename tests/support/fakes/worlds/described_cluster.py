@@ -77,7 +77,7 @@ class World:
         await self.operator.work_until_idle()
 
     def dump(self) -> str:
-        ours = {"apiVersion": "numapin.io/v1alpha1"}
+        ours = {"apiVersion": "numapin.io/v1beta1"}
         spaces = [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
             for name, labels in NAMESPACES.items()

@@ -14,7 +14,7 @@ MACHINE = {
 
 
 POLICY = """\
-apiVersion: numapin.io/v1alpha1
+apiVersion: numapin.io/v1beta1
 kind: CpuPolicy
 metadata: {name: web}
 spec: {reserved: {cpus: "0-1"}%s}

@@ -15,7 +15,7 @@ from support.values.operator import pod_body
 Capture = pytest.CaptureFixture[str]
 
 POLICY = """\
-apiVersion: numapin.io/v1alpha1
+apiVersion: numapin.io/v1beta1
 kind: CpuPolicy
 metadata: {name: p}
 spec:

@@ -126,8 +126,8 @@ async def test_a_dump_says_the_same_as_the_server(
             " that allows it (kubectl auth can-i list nodeassignments.numapin.io",
         ),
         ("get nodeassignments", "", ["node-1"], "tester may not get nodeassignments.numapin.io"),
-        ("", "nodeassignments", [], "does not know numapin.io; install numapin there"),
-        ("", "nodeassignments", ["node-1"], "does not know numapin.io; install numapin there"),
+        ("", "nodeassignments", [], "does not serve numapin.io/v1beta1; beside an older"),
+        ("", "nodeassignments", ["node-1"], "does not serve numapin.io/v1beta1; beside an older"),
     ],
     ids=["near", "far", "may-not-list", "may-not-get", "no-crd", "no-crd-for-one"],
 )

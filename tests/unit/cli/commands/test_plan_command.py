@@ -15,7 +15,7 @@ MACHINE = {
 }
 
 POLICY = """\
-apiVersion: numapin.io/v1alpha1
+apiVersion: numapin.io/v1beta1
 kind: CpuPolicy
 metadata: {name: web}
 spec:
@@ -158,8 +158,8 @@ def test_pods_come_from_standard_input_in_the_order_bound(
         ("pods.yaml", POLICY, "document 1: CpuPolicy web is listed twice, first in "),
         (
             "policy.yaml",
-            POLICY.replace("v1alpha1", "v1"),
-            "apiVersion: must be numapin.io/v1alpha1",
+            POLICY.replace("v1beta1", "v1"),
+            "apiVersion: must be numapin.io/v1beta1",
         ),
         (
             "policy.yaml",

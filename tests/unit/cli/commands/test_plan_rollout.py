@@ -12,7 +12,7 @@ from support.values.operator import Body
 
 def plan(folder: Path, spec: Body, *arguments: str) -> int:
     """Plan an edit of the policy of a cluster with two nodes."""
-    kind = {"apiVersion": "numapin.io/v1alpha1", "kind": "CpuPolicy"}
+    kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy"}
     (folder / "edit.json").write_text(
         json.dumps(kind | {"metadata": {"name": "web"}, "spec": spec})
     )

@@ -245,7 +245,7 @@ def test_the_policy_is_printed_for_a_node(tmp_path: Path, capsys: Capture) -> No
     words = ["--kubelet-config", str(file), "--kubelet-config", str(more), "--node", "worker-1"]
     policy, said = printed(capsys, *words)
     assert policy == {
-        "apiVersion": "numapin.io/v1alpha1",
+        "apiVersion": "numapin.io/v1beta1",
         "kind": "CpuPolicy",
         "metadata": {"name": "worker-1"},
         "spec": {

@@ -113,9 +113,9 @@ async def test_refusals_have_types(
 @pytest.mark.parametrize(
     ("request_", "is_unknown_kind"),
     [
-        ("GET https://host/apis/numapin.io/v1alpha1/cpupolicies", True),
-        ("GET https://host/proxy/apis/numapin.io/v1alpha1/nodeassignments", True),
-        ("GET https://host/apis/numapin.io/v1alpha1/nodeassignments/node-1", False),
+        ("GET https://host/apis/numapin.io/v1beta1/cpupolicies", True),
+        ("GET https://host/proxy/apis/numapin.io/v1beta1/nodeassignments", True),
+        ("GET https://host/apis/numapin.io/v1beta1/nodeassignments/node-1", True),
         ("GET https://host/api/v1/nodes", False),
         ("GET https://host/apis/example.com/v1/cpupolicies", False),
     ],
@@ -124,6 +124,12 @@ def test_an_unknown_kind_of_ours_has_a_remedy(request_: str, is_unknown_kind: bo
     error = errors.NotFoundError(request_, 404, {"message": "404 page not found"})
     assert str(error).endswith("kubectl apply -k crds") == is_unknown_kind
     assert "404 page not found" in str(error)
+
+
+def test_an_object_of_ours_that_does_not_exist_has_no_remedy() -> None:
+    request = "GET https://host/apis/numapin.io/v1beta1/nodeassignments/node-1"
+    error = errors.NotFoundError(request, 404, {"message": "no", "details": {"name": "node-1"}})
+    assert str(error) == f"{request}: 404: no"
 
 
 async def test_the_header_says_how_long_to_wait(server: FakeApiServer, client: ApiClient) -> None:

@@ -86,7 +86,7 @@ async def test_it_is_made_once_and_goes_with_the_assignment(node: Node) -> None:
             },
             "ownerReferences": [
                 {
-                    "apiVersion": "numapin.io/v1alpha1",
+                    "apiVersion": "numapin.io/v1beta1",
                     "kind": "NodeAssignment",
                     "name": "n",
                     "uid": "u1",

@@ -54,7 +54,7 @@ async def test_a_server_without_the_crds_is_named(
     server.unknown.update({"cpupolicies", "nodeassignments"})
     for target in ("b", "node/node-1", "policy/web"):
         assert await asked(server, tmp_path, "explain", target) == 1
-        assert "does not know numapin.io; install numapin there" in capsys.readouterr().err
+        assert "does not serve numapin.io/v1beta1; beside an older" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("pod", "node"), [("pending", "node-1"), ("b", "node-2")])

@@ -137,7 +137,7 @@ def test_a_policy_that_is_impossible_on_the_machine(
 ISOLATED = MACHINE | {"isolatedCPUs": "2-7"}
 
 ONLY_EXCLUSIVE = """\
-apiVersion: numapin.io/v1alpha1
+apiVersion: numapin.io/v1beta1
 kind: CpuPolicy
 metadata: {name: web}
 spec: {reserved: {cpus: "0-1", strict: %s}, isolatedCPUs: %s}

@@ -102,7 +102,7 @@ async def test_a_server_without_the_crds_is_named_in_the_report(
     server.unknown.update({"cpupolicies", "nodeassignments"})
     files = await reported(server, tmp_path)
     for text in (capsys.readouterr().err, files["README.txt"]):
-        assert "this API server does not know numapin.io; install numapin there" in text
+        assert "this API server does not serve numapin.io/v1beta1" in text
     assert json.loads(files["objects.json"])["items"]
 
 
@@ -126,7 +126,7 @@ async def test_one_node_alone(
 async def test_logs_of_nodes_that_are_not_ready_come_first(
     server: FakeApiServer, tmp_path: Path, no_node: Path
 ) -> None:
-    path = "/apis/numapin.io/v1alpha1/nodeassignments"
+    path = "/apis/numapin.io/v1beta1/nodeassignments"
     server.objects[path, "", "node-2"]["status"]["conditions"] = []
     files = await reported(server, tmp_path, "--log-nodes", "1")
     assert "logs/numapin-enforcer-2_main.log" in files

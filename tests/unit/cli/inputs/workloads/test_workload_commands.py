@@ -118,7 +118,7 @@ def test_a_file_without_any_pod_has_nothing_to_explain(tmp_path: Path, capsys: C
 
 @pytest.mark.parametrize("kind", ["CpuPolicy", "Node"])
 def test_an_edit_is_for_plan(tmp_path: Path, capsys: Capture, kind: str) -> None:
-    version = "numapin.io/v1alpha1" if kind == "CpuPolicy" else "v1"
+    version = "numapin.io/v1beta1" if kind == "CpuPolicy" else "v1"
     (tmp_path / "a.yaml").write_text(
         f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: a}}}}"
     )

@@ -20,7 +20,7 @@ from support.fakes.manual_clock import ManualClock
 from support.real.waiting import eventually, running
 from support.values.operator import policy_body
 
-COLLECTION = "/apis/numapin.io/v1alpha1/cpupolicies"
+COLLECTION = "/apis/numapin.io/v1beta1/cpupolicies"
 
 
 class Token:
@@ -73,10 +73,10 @@ class Server:
         if path == COLLECTION:
             return {"metadata": {"resourceVersion": "5"}, "items": self.items}
         if path == "/apis":
-            version = {"groupVersion": "numapin.io/v1alpha1", "version": "v1alpha1"}
+            version = {"groupVersion": "numapin.io/v1beta1", "version": "v1beta1"}
             group = {"name": "numapin.io", "versions": [version], "preferredVersion": version}
             return {"groups": [group]}
-        if path == "/apis/numapin.io/v1alpha1":
+        if path == "/apis/numapin.io/v1beta1":
             return {"resources": [discovered("cpupolicies", "CpuPolicy")]}
         if path == "/api/v1":
             return {"resources": [discovered("namespaces", "Namespace")]}
@@ -190,7 +190,7 @@ async def test_it_never_writes(server: Server) -> None:
         "/api",
         "/apis",
         "/api/v1",
-        "/apis/numapin.io/v1alpha1",
+        "/apis/numapin.io/v1beta1",
         COLLECTION,
     }
 

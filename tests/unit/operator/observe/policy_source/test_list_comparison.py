@@ -34,7 +34,7 @@ async def test_lists_are_compared_at_the_start_and_on_request() -> None:
 
 async def test_a_failed_comparison_is_retried(caplog: pytest.LogCaptureFixture) -> None:
     missing = NotFoundError(
-        "GET https://host/apis/numapin.io/v1alpha1/cpupolicies", 404, {"reason": "NotFound"}
+        "GET https://host/apis/numapin.io/v1beta1/cpupolicies", 404, {"reason": "NotFound"}
     )
     clock = ManualClock()
     lists = Lists(missing, ConnectionFailedError("GET", "refused"))
@@ -45,6 +45,6 @@ async def test_a_failed_comparison_is_retried(caplog: pytest.LogCaptureFixture) 
         await clock.advance(60)
         assert (lists.compared, comparison.done.is_set()) == (1, True)
     shown = [str(vars(record)["error"]) for record in caplog.records]
-    assert shown[0].endswith("install numapin's CRDs: kubectl apply -k crds")
+    assert shown[0].endswith("apply the CRDs of this version first: kubectl apply -k crds")
     assert "refused" in shown[1]
     assert not asyncio.all_tasks() - {asyncio.current_task()}
