@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle, internal_error
@@ -36,6 +37,19 @@ LISTED_WITHIN_SECONDS: Final = 5.0
 """How long a container may run before the runtime lists it; CRI-O needs some 0.1 s."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A name that is needed and not known.
+
+    Attributes:
+        since: when it was needed first; once it is answered, when it was answered first.
+        is_answered: whether the runtime has answered, and did not list the container.
+    """
+
+    since: float
+    is_answered: bool = False
+
+
 class _StreamEndedError(CriError):
     """The stream of events ended without an error; it must be opened again."""
 
@@ -53,11 +67,8 @@ class ContainerNames:
     ) -> None:
         """Args: `wake` is set when a needed name, the version or the problem changes."""
         self._runtime, self._wake, self._clock = runtime, wake, clock or SystemClock()
-        self._wanted: set[str] = set()
-        self._unanswered: dict[str, float] = {}
-        """The wanted ids that the runtime has not answered about, and since when."""
-        self._unlisted: dict[str, float] = {}
-        """The wanted ids that the runtime did not list, and since when."""
+        self._questions: dict[str, _Question] = {}
+        """One for each id whose name is needed and not known."""
         self.known: dict[str, str] = {}
         """Container id to name; replaced, never changed in place."""
         self.problem: CriError | None = None
@@ -70,33 +81,31 @@ class ContainerNames:
 
     def need(self, ids: Iterable[str]) -> frozenset[str]:
         """Ask for the names of these containers; returns those that are not known yet."""
-        self._wanted, now = set(ids) - self.known.keys(), self._clock.monotonic()
-        self._unanswered = {
-            id_: self._unanswered.get(id_, now) for id_ in self._wanted - self._unlisted.keys()
-        }
-        self._unlisted = {id_: at for id_, at in self._unlisted.items() if id_ in self._wanted}
-        if self._unanswered:
+        wanted, new = set(ids) - self.known.keys(), _Question(self._clock.monotonic())
+        self._questions = {id_: self._questions.get(id_, new) for id_ in wanted}
+        if self._since(is_answered=False):
             self._resolver.request()
-        return frozenset(self._wanted)
+        return frozenset(wanted)
 
     @property
     def patience_seconds(self) -> float | None:
         """How long the status can wait for the runtime's answer; None if it must not wait."""
-        if self.problem is not None or not self._unanswered:
+        unanswered = self._since(is_answered=False)
+        if self.problem is not None or not unanswered:
             return None
-        left = min(self._unanswered.values()) + PATIENCE_SECONDS - self._clock.monotonic()
+        left = min(unanswered.values()) + PATIENCE_SECONDS - self._clock.monotonic()
         return left if left > 0 else None
 
     @property
     def slow(self) -> frozenset[str]:
         """The needed containers that the runtime takes long to answer about."""
         is_slow = self.problem is None and self.patience_seconds is None
-        return frozenset(self._unanswered) if is_slow else frozenset()
+        return frozenset(self._since(is_answered=False)) if is_slow else frozenset()
 
     @property
     def unlisted(self) -> frozenset[str]:
         """The needed containers that the runtime did not list when it answered last."""
-        return frozenset(self._unlisted)
+        return frozenset(self._since(is_answered=True))
 
     @property
     def long_unlisted(self) -> frozenset[str]:
@@ -104,7 +113,8 @@ class ContainerNames:
         if self.problem is not None:
             return frozenset()
         listed_by = self._clock.monotonic() - LISTED_WITHIN_SECONDS
-        return frozenset(id_ for id_, at in self._unlisted.items() if at <= listed_by)
+        unlisted = self._since(is_answered=True)
+        return frozenset(id_ for id_, at in unlisted.items() if at <= listed_by)
 
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps names from being known."""
@@ -125,12 +135,7 @@ class ContainerNames:
 
     def learn(self, containers: Iterable[RuntimeContainer]) -> None:
         """Take in the containers of an event; wake the loop if it waits for one of them."""
-        names = {one.id: one.name for one in containers}
-        self.known = self.known | names
-        if not self._wanted.isdisjoint(names):
-            self._wanted -= names.keys()
-            self._answered(names)
-            self._wake.set()
+        self._learn({one.id: one.name for one in containers})
 
     def forget_except(self, ids: Collection[str]) -> None:
         """Drop the names of containers without a cgroup."""
@@ -186,7 +191,7 @@ class ContainerNames:
 
     async def _resolve(self) -> float | None:
         try:
-            await self._ask(frozenset(self._wanted))
+            await self._ask(frozenset(self._questions))
         except CriError as error:
             self._note(error)
             raise
@@ -199,25 +204,36 @@ class ContainerNames:
             found |= {one.id: one.name for one in await self._runtime.containers(id_)}
         for id_ in queries if ids - found.keys() else ():
             found |= dict.fromkeys(await self._runtime.sandboxes(id_), "")
-        now = self._clock.monotonic()
-        self._unlisted = {id_: self._unlisted.get(id_, now) for id_ in ids - found.keys()}
-        self._wanted -= found.keys()
-        self._answered(ids)
+        answered = _Question(self._clock.monotonic(), is_answered=True)
+        for id_ in ids - found.keys():
+            if id_ in self._questions and not self._questions[id_].is_answered:
+                self._questions[id_] = answered
         if ids:
             self._note(None)
         if not ids.isdisjoint(found):
-            self.known = self.known | found
+            self._learn(found)
+
+    def _learn(self, names: dict[str, str]) -> None:
+        """Take in names, also those that are not needed yet; wake the loop if one was."""
+        self.known = self.known | names
+        needed = self._questions.keys() & names.keys()
+        for id_ in needed:
+            del self._questions[id_]
+        if needed:
             self._wake.set()
 
-    def _answered(self, ids: Iterable[str]) -> None:
-        for id_ in ids:
-            self._unanswered.pop(id_, None)
+    def _since(self, *, is_answered: bool) -> dict[str, float]:
+        """The ids of open questions that were answered, or were not, and since when."""
+        return {
+            id_: one.since for id_, one in self._questions.items() if one.is_answered is is_answered
+        }
 
     def _pause_seconds(self) -> float | None:
         """How long until an unlisted container may be listed; None if there is none."""
-        if not self._unlisted:
+        unlisted = self._since(is_answered=True).values()
+        if not unlisted:
             return None
-        waited_seconds = self._clock.monotonic() - max(self._unlisted.values())
+        waited_seconds = self._clock.monotonic() - max(unlisted)
         return min(max(waited_seconds / AGE_SHARE, MIN_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
 
     def _note(self, error: CriError | None) -> None:

@@ -5,7 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from numapin_enforcer.runtime.container_names import MAX_SINGLE_QUERIES, ContainerNames
+from numapin_enforcer.runtime.container_names import (
+    LISTED_WITHIN_SECONDS,
+    MAX_SINGLE_QUERIES,
+    ContainerNames,
+)
 from numapin_enforcer.runtime.interface import (
     ContainerState,
     RuntimeContainer,
@@ -164,6 +168,33 @@ async def test_an_event_answers_a_pending_question(
     names.learn([MAIN])
     assert wake.is_set()
     assert names.known["c1"] == "main"
+
+
+async def test_an_event_about_a_container_that_was_not_listed_answers_the_question(
+    names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event, clock: ManualClock
+) -> None:
+    names.need(["c1", "c2"])
+    await clock.advance(LISTED_WITHIN_SECONDS)
+    assert names.unlisted == names.long_unlisted == {"c1", "c2"}
+    names.learn([MAIN])
+    assert wake.is_set()
+    assert names.unlisted == names.long_unlisted == {"c2"}
+    assert names.need(["c1"]) == frozenset()
+    assert names.unlisted == frozenset()
+
+
+async def test_only_what_is_needed_is_remembered_of_ids_that_come_and_go(
+    names: ContainerNames, runtime: FakeRuntime, clock: ManualClock
+) -> None:
+    """A runtime that lists none of them, or others, makes no difference."""
+    runtime.has("other", "main")
+    for begin in range(0, 10_000, 1_000):
+        ids = {f"c{number}" for number in range(begin, begin + 1_000)}
+        assert names.need(ids) == ids
+        await clock.run_tasks()
+        assert names.unlisted == ids
+    assert (names.need([]), names.unlisted, names.slow) == (frozenset(), frozenset(), frozenset())
+    assert names.known == {}
 
 
 async def test_a_broken_stream_of_events_is_opened_again(
