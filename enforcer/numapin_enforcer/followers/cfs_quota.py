@@ -54,13 +54,14 @@ class CfsQuotas:
     def note_runtime_update(self, id_: str, resources: ContainerResources) -> None:
         """The runtime has written the limit that it has for a container."""
         if id_ in self.containers.found:
-            path = self.containers.found[id_][0]
+            path = self.containers.found[id_].path
             self.updater.note_runtime_update(path, resources.quota_us)
 
     def _unlimited(self, one: Pass, naming: CgroupNaming) -> UnlimitedCgroups:
         if one.enforced is None or one.enforced.cpu_quota != "Unlimited":
             return UnlimitedCgroups()
-        assigned = [self.containers.found[id_][0] for id_ in sorted(self.containers.assigned)]
+        found = self.containers.found
+        assigned = [found[id_].path for id_ in sorted(self.containers.assigned)]
         paths = cgroups_without_limit(one.result.desired, naming)
         others = other_containers(assigned, paths, naming, one.names)
         return UnlimitedCgroups(paths, others, may_be_resized=True)

@@ -9,7 +9,7 @@ from numapin_api.schema.plain import RuntimeStatus
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.pass_values import Pass
-from numapin_enforcer.runtime.container_index import ContainerIndex
+from numapin_enforcer.runtime.container_index import ContainerIndex, Row
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.unlisted import unlisted_obstacles
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
@@ -30,8 +30,7 @@ class Containers:
         names: asks the runtime.
         previous: the containers that the previous process updated in the runtime.
         updater: has the containers that this process updated.
-        found: container id (or sandbox id) to its cgroup's path and its pod's UID.
-        assigned: the ids in `found` of the pods of the spec.
+        assigned: the ids of the pods of the spec.
         unnamed: the ids whose name is needed and not known yet.
     """
 
@@ -39,21 +38,17 @@ class Containers:
     names: ContainerNames
     previous: PreviousUpdates
     updater: RuntimeUpdater
-    found: Mapping[str, tuple[str, str]] = field(default_factory=dict, init=False)
     assigned: frozenset[str] = field(default=frozenset(), init=False)
     unnamed: frozenset[str] = field(default=frozenset(), init=False)
-    _index: ContainerIndex | None = field(default=None, init=False)
+    _index: ContainerIndex = field(default_factory=ContainerIndex, init=False)
     _unlisted: tuple[Obstacle, ...] = field(default=(), init=False)
 
     def follow(self, one: Pass) -> None:
         """Find the containers, and ask for names."""
         if one.rests or one.naming is None:
             return
-        if self._index is None or self._index.naming is not one.naming:
-            self._index = ContainerIndex(one.naming)
-            self.found = self._index.found
         if one.result.tree is not None:
-            self._index.update(one.result.tree)
+            self._index.update(one.result.tree, one.naming)
         uids = {each.pod_uid for each in one.enforced.containers} if one.enforced else ()
         self.assigned = frozenset(self._index.of_pods(uids))
         if one.result.tree is not None:
@@ -61,6 +56,11 @@ class Containers:
             self._find_unlisted(one, one.result.tree)
             if one.full_resync:
                 self.names.forget_except(self.found.keys())
+
+    @property
+    def found(self) -> Mapping[str, Row]:
+        """A row for each container id, or sandbox id."""
+        return self._index.found
 
     @property
     def runtime(self) -> RuntimeStatus | None:
@@ -91,6 +91,6 @@ class Containers:
             one.enforced,
             tree,
             {id_: self.found[id_] for id_ in unlisted},
-            {(uid, one.names[id_]) for id_, (_, uid) in self.found.items() if id_ in one.names},
+            {(row.pod_uid, one.names[id_]) for id_, row in self.found.items() if id_ in one.names},
             pods.files.has_tasks,
         )

@@ -10,21 +10,13 @@ from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.followers.containers import Containers
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.drift import Cause, Drift
+from numapin_enforcer.runtime.container_index import Row
 from numapin_enforcer.runtime.interface import ContainerResources
-from numapin_enforcer.runtime.updates.own_container import OwnContainer
+from numapin_enforcer.runtime.updates.own_container import mark_own, own_resources
 from numapin_enforcer.runtime.updates.resources_to_send import resources_to_send
 from numapin_enforcer.runtime.updates.updater import NO_CHANGE, RuntimeUpdater
 from numapin_enforcer.status.obstacles import stale_in_runtime
 from numapin_enforcer.status.state import State
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A container, its cgroup, and what the runtime was sent for it; None if nothing."""
-
-    id_: str
-    path: str
-    sent: ContainerResources | None
 
 
 @dataclass(eq=False, slots=True)
@@ -34,12 +26,8 @@ class RuntimeResources:
     containers: Containers
     updater: RuntimeUpdater
     cfs_quota: CfsQuotaUpdater
-    _own: OwnContainer = field(default_factory=OwnContainer, init=False)
     _stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _growing: frozenset[str] = field(default=frozenset(), init=False)
-    _intruders: set[str] = field(default_factory=set, init=False)
-    """Shared containers that were found on exclusive CPUs: the runtime may remember a set for them,
-    from a kubelet that had the static policy before."""
 
     def follow(self, one: Pass) -> None:
         """Send what has changed; if the node is left alone, nothing."""
@@ -53,12 +41,11 @@ class RuntimeResources:
         for drift in one.result.drifts:
             self._note_drift(drift, one.naming)
         found = self.containers.found
-        self._intruders &= found.keys()
         self._update(one, tree)
         self._growing = growing = one.result.growing
-        self.updater.note_growing({id_ for id_, (path, _) in found.items() if path in growing})
+        self.updater.note_growing({id_ for id_, row in found.items() if row.path in growing})
         self._stale = {
-            **{found[id_][0]: cpus for id_, cpus in self.updater.stale_cpus.items()},
+            **{found[id_].path: cpus for id_, cpus in self.updater.stale_cpus.items()},
             **self.containers.previous.unnamed(one.enforced, one.names),
         }
 
@@ -75,13 +62,13 @@ class RuntimeResources:
         """The cgroups of containers that gain CPUs by an update of their runtime."""
         found = self.containers.found
         ids = self.updater.sent_ids & found.keys()
-        return frozenset(found[id_][0] for id_ in ids if self.updater.may_grow(id_))
+        return frozenset(found[id_].path for id_ in ids if self.updater.may_grow(id_))
 
     @property
     def pending(self) -> frozenset[str]:
         """The cgroups to which the runtime may still write what it was sent before."""
         found = self.containers.found
-        return frozenset(found[id_][0] for id_ in self.updater.pending_ids & found.keys())
+        return frozenset(found[id_].path for id_ in self.updater.pending_ids & found.keys())
 
     def _note_drift(self, drift: Drift, naming: CgroupNaming) -> None:
         """Send the set again: the runtime may have made the change.
@@ -89,38 +76,44 @@ class RuntimeResources:
         A shared container is sent its set once: a process inside may cause such changes at will.
         """
         parsed = naming.parse(drift.path)
-        if parsed.kind is not Kind.CONTAINER or parsed.container_id in self._intruders:
+        row = self.containers.found.get(parsed.container_id)
+        if parsed.kind is not Kind.CONTAINER or row is None or row.is_intruder:
             return
-        if parsed.container_id in self.updater.sent_ids:
-            self.updater.note_external_change(parsed.container_id, drift.found[0])
+        if row.id_ in self.updater.sent_ids:
+            self.updater.note_external_change(row.id_, drift.found[0])
         elif drift.cause is Cause.INTRUSION:
-            self._intruders.add(parsed.container_id)
+            row.is_intruder = True
 
     def _update(self, one: Pass, tree: Tree) -> None:
         previous = self.containers.previous.resources(one.names)
-        resources = {}
-        for row in self._rows(one, previous):
+        resources, desired = {}, one.result.desired
+        for row, sent in self._to_update(one, previous):
             grows = row.path in one.result.growing
-            update = resources_to_send(one.result.desired, tree, row.path, row.sent, grows=grows)
+            update = resources_to_send(desired, tree, row.path, sent, grows=grows)
             if update is not None and (update.are_new or row.id_ not in previous):
                 quota_us = self.cfs_quota.runtime_quota_us(row.path)
                 resources[row.id_] = replace(update.resources, quota_us=quota_us)
-        result, found = one.result, self.containers.found
-        own = self._own.resources(result.failures, tree, result.desired, found)
-        self.updater.want(resources | own, previous)
+        rows = self.containers.found.values()
+        mark_own(rows, one.result.failures)
+        self.updater.want(resources | own_resources(rows, tree, desired), previous)
 
-    def _rows(self, one: Pass, previous: Mapping[str, ContainerResources]) -> Iterator[_Row]:
-        """The containers that may have to be updated; an unnamed one may be an exclusive one.
+    def _to_update(
+        self, one: Pass, previous: Mapping[str, ContainerResources]
+    ) -> Iterator[tuple[Row, ContainerResources | None]]:
+        """The containers that may have to be updated, and what was sent for each.
+
+        An unnamed one may be an exclusive one.
 
         All other containers than those that are assigned, or were updated, have the shared pool.
         """
         assert one.naming is not None
         known, lifted = self.containers, self.cfs_quota.runtime_may_lack
-        changed = {one.naming.parse(path).container_id for path in lifted} | self._intruders
+        intruders = {row.id_ for row in known.found.values() if row.is_intruder}
+        changed = {one.naming.parse(path).container_id for path in lifted} | intruders
         ids = known.assigned | self.updater.sent_ids | previous.keys() | changed
         for id_ in sorted(ids & known.found.keys() - known.unnamed):
-            path, _ = known.found[id_]
+            row = known.found[id_]
             sent = self.updater.sent(id_) or previous.get(id_)
-            if sent is None and (path in lifted or id_ in self._intruders):
+            if sent is None and (row.path in lifted or row.is_intruder):
                 sent = NO_CHANGE
-            yield _Row(id_, path, sent)
+            yield row, sent

@@ -1,62 +1,100 @@
 """The containers of the newest tree, looked up by id and by pod. Does no I/O."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    """A container or sandbox, and what is remembered of it while it has a cgroup.
+
+    Attributes:
+        id_: its id.
+        path: its cgroup.
+        pod_uid: the UID of its pod.
+        is_intruder: it has the shared pool and was found on exclusive CPUs: the runtime may
+            remember a set for it, from a kubelet that had the static policy before.
+        is_own: the kernel refused to set its CPUs; see `own_container`.
+    """
+
+    id_: str
+    path: str
+    pod_uid: str
+    is_intruder: bool = False
+    is_own: bool = False
 
 
 class ContainerIndex:
     """Every container and sandbox; kept from tree to tree, since few come and go.
 
     Attributes:
-        found: container id (or sandbox id) to its cgroup's path and its pod's UID.
+        found: a row for each container id (or sandbox id); it is dropped with its last cgroup.
     """
 
-    def __init__(self, naming: CgroupNaming) -> None:
-        """Args: `naming` is how to read the paths of every tree."""
-        self.naming = naming
-        self.found: dict[str, tuple[str, str]] = {}
+    def __init__(self) -> None:
+        self.found: dict[str, Row] = {}
         self._of_pod: dict[str, set[str]] = {}
         self._places: dict[str, dict[str, str]] = {}
         """Container id to path and pod; anyone who may make cgroups can use an id twice."""
         self._shape: Mapping[str, str] = {}
+        self._naming: CgroupNaming | None = None
 
-    def update(self, tree: Tree) -> None:
-        """Take over the cgroups of `tree`."""
-        before, self._shape = self._shape, tree.parents
-        if before is self._shape:
+    def update(self, tree: Tree, naming: CgroupNaming) -> None:
+        """Take over the cgroups of `tree`, whose paths `naming` reads."""
+        before, now = self._shape, tree.parents
+        if self._naming is not None and self._naming is not naming:
+            touched = self._removed(before, self._naming) | self._added(now, naming)
+        elif before is now:
             return
-        for path in before.keys() - self._shape.keys():
-            self._remove(path)
-        for path in self._shape.keys() - before.keys():
-            self._add(path)
+        else:
+            touched = self._removed(before.keys() - now.keys(), naming)
+            touched |= self._added(now.keys() - before.keys(), naming)
+        self._shape, self._naming = now, naming
+        for id_ in touched:
+            self._update_row(id_)
 
     def of_pods(self, uids: Iterable[str]) -> set[str]:
         """The ids of all containers and sandboxes of these pods."""
         return {id_ for uid in uids for id_ in self._of_pod.get(uid, ())}
 
-    def _add(self, path: str) -> None:
-        parsed = self.naming.parse(path)
-        if parsed.kind is not Kind.CONTAINER:
-            return
-        id_, uid = parsed.container_id, parsed.pod_uid
-        self._places.setdefault(id_, {})[path] = uid
-        self.found[id_] = (path, uid)
-        self._of_pod.setdefault(uid, set()).add(id_)
+    def _added(self, paths: Iterable[str], naming: CgroupNaming) -> set[str]:
+        """Add the containers among these cgroups; returns their ids."""
+        touched = set()
+        for path, id_, uid in _containers(paths, naming):
+            self._places.setdefault(id_, {})[path] = uid
+            self._of_pod.setdefault(uid, set()).add(id_)
+            touched.add(id_)
+        return touched
 
-    def _remove(self, path: str) -> None:
-        parsed = self.naming.parse(path)
-        if parsed.kind is not Kind.CONTAINER:
-            return
-        id_, uid = parsed.container_id, parsed.pod_uid
-        places = self._places[id_]
-        del places[path]
-        if uid not in places.values():
-            self._of_pod[uid].discard(id_)
-            if not self._of_pod[uid]:
-                del self._of_pod[uid]
-        if places:
-            self.found[id_] = next(reversed(places.items()))
-        else:
+    def _removed(self, paths: Iterable[str], naming: CgroupNaming) -> set[str]:
+        """Remove the containers among these cgroups; returns their ids."""
+        touched = set()
+        for path, id_, uid in _containers(paths, naming):
+            places = self._places[id_]
+            del places[path]
+            if uid not in places.values():
+                self._of_pod[uid].discard(id_)
+                if not self._of_pod[uid]:
+                    del self._of_pod[uid]
+            touched.add(id_)
+        return touched
+
+    def _update_row(self, id_: str) -> None:
+        """Add or drop a container's row, or have it name the newest of its cgroups."""
+        if not self._places[id_]:
             del self._places[id_], self.found[id_]
+            return
+        path, uid = next(reversed(self._places[id_].items()))
+        row = self.found.setdefault(id_, Row(id_, path, uid))
+        row.path, row.pod_uid = path, uid
+
+
+def _containers(paths: Iterable[str], naming: CgroupNaming) -> Iterator[tuple[str, str, str]]:
+    """The containers among cgroups: path, container id and pod's UID."""
+    for path in paths:
+        parsed = naming.parse(path)
+        if parsed.kind is Kind.CONTAINER:
+            yield path, parsed.container_id, parsed.pod_uid

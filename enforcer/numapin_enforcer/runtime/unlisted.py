@@ -7,6 +7,7 @@ from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import Tree, has_processes
+from numapin_enforcer.runtime.container_index import Row
 
 SHORT_ID: Final = 13
 """As much of an id as `crictl ps` prints."""
@@ -15,7 +16,7 @@ SHORT_ID: Final = 13
 def unlisted_obstacles(
     spec: NodeAssignmentSpec | None,
     tree: Tree,
-    unlisted: Mapping[str, tuple[str, str]],
+    unlisted: Mapping[str, Row],
     named: Collection[tuple[str, str]],
     has_tasks: Callable[[str], bool],
 ) -> tuple[Obstacle, ...]:
@@ -24,7 +25,7 @@ def unlisted_obstacles(
     Args:
         spec: what is enforced; None if nothing is.
         tree: the cgroups as read.
-        unlisted: ids that the runtime does not list, to the cgroup's path and the pod's UID.
+        unlisted: those that the runtime does not list, by id.
         named: the pod's UID and the name of each container that the runtime lists.
         has_tasks: as in `has_processes`.
     """
@@ -33,9 +34,9 @@ def unlisted_obstacles(
         if one.exclusive and one.key not in named:
             pods[one.pod_uid] = f"{one.namespace}/{one.pod}"
     found = {
-        id_: pods[uid]
-        for id_, (path, uid) in sorted(unlisted.items())
-        if uid in pods and has_processes(tree, path, has_tasks)
+        id_: pods[row.pod_uid]
+        for id_, row in sorted(unlisted.items())
+        if row.pod_uid in pods and has_processes(tree, row.path, has_tasks)
     }
     if not found:
         return ()

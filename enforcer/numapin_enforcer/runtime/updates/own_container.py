@@ -15,45 +15,38 @@ from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.tree import Tree, parent
 from numapin_enforcer.cgroups.write import Setting
 from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.runtime.container_index import Row
 from numapin_enforcer.runtime.interface import ContainerResources
 
 
-class OwnContainer:
-    """Containers that have no CPUs of their own, and whose cgroups the kernel keeps from us."""
+def mark_own(rows: Iterable[Row], failures: Iterable[Failure]) -> None:
+    """Mark the containers whose cgroups the kernel keeps from us, by what it refused in a pass."""
+    refused = {
+        one.write.path
+        for one in failures
+        if one.error.number == errno.EPERM and one.write.setting is Setting.CPUS
+    }
+    for row in rows if refused else ():
+        row.is_own = row.is_own or row.path in refused
 
-    def __init__(self) -> None:
-        self._ids: set[str] = set()
 
-    def resources(
-        self,
-        failures: Iterable[Failure],
-        tree: Tree,
-        desired: Mapping[str, Desired],
-        found: Mapping[str, tuple[str, str]],
-    ) -> dict[str, ContainerResources]:
-        """Container id to what the runtime must set: all CPUs, so that it has those of its pod.
+def own_resources(
+    rows: Iterable[Row], tree: Tree, desired: Mapping[str, Desired]
+) -> dict[str, ContainerResources]:
+    """Container id to what the runtime must set: all CPUs, so that it has those of its pod.
 
-        Nothing for one whose pod must have other CPUs than it: it would get them.
+    Nothing for one whose pod must have other CPUs than it: it would get them.
 
-        Args:
-            failures: what the kernel refused in the last pass.
-            tree: the cgroups after that pass.
-            desired: what each of them must have.
-            found: container id to its cgroup's path and its pod's UID.
-        """
-        refused = {
-            one.write.path
-            for one in failures
-            if one.error.number == errno.EPERM and one.write.setting is Setting.CPUS
-        }
-        if refused:
-            self._ids |= {id_ for id_, (path, _) in found.items() if path in refused}
-        self._ids &= found.keys()
-        return {
-            id_: ContainerResources(desired[tree.root].cpus)
-            for id_ in self._ids
-            if _follows_its_pod(desired, found[id_][0])
-        }
+    Args:
+        rows: the containers.
+        tree: the cgroups.
+        desired: what each of them must have.
+    """
+    return {
+        row.id_: ContainerResources(desired[tree.root].cpus)
+        for row in rows
+        if row.is_own and _follows_its_pod(desired, row.path)
+    }
 
 
 def _follows_its_pod(desired: Mapping[str, Desired], path: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.tree import parent
+from numapin_enforcer.runtime.container_index import Row
 from numapin_enforcer.runtime.interface import ContainerResources
 
 
@@ -28,8 +29,8 @@ class PreviousUpdates:
             if one.exclusive:
                 resources = ContainerResources(one.cpus, one.mems)
                 self._pods.setdefault(one.pod_uid, {})[one.container] = resources
-        self._left: dict[str, tuple[str, str]] | None = None
-        """Container id to its cgroup's path and its pod's UID; None before the first tree."""
+        self._left: dict[str, Row] | None = None
+        """Those that only the previous process may have updated; None before the first tree."""
 
     @property
     def ids(self) -> Collection[str]:
@@ -38,7 +39,7 @@ class PreviousUpdates:
 
     def update(
         self,
-        found: Mapping[str, tuple[str, str]],
+        found: Mapping[str, Row],
         names: Mapping[str, str],
         done: Collection[str],
     ) -> None:
@@ -47,24 +48,27 @@ class PreviousUpdates:
         The first call decides which containers count: one that starts later was never updated.
 
         Args:
-            found: container id to its cgroup's path and its pod's UID.
+            found: all containers, by id.
             names: container id to container name, as far as known.
             done: ids that this process updated, or that the runtime does not list.
         """
         left = found if self._left is None else self._left
         self._left = {
-            id_: (path, uid)
-            for id_, (path, uid) in left.items()
-            if id_ in found and id_ not in done and self._may_be_updated(uid, names.get(id_))
+            id_: row
+            for id_, row in left.items()
+            if id_ in found and id_ not in done and self._may_be_updated(row, names.get(id_))
         }
 
-    def _may_be_updated(self, uid: str, name: str | None) -> bool:
-        return uid in self._pods and (name is None or name in self._pods[uid])
+    def _may_be_updated(self, row: Row, name: str | None) -> bool:
+        sent = self._pods.get(row.pod_uid)
+        return sent is not None and (name is None or name in sent)
 
     def resources(self, names: Mapping[str, str]) -> dict[str, ContainerResources]:
         """What the runtime was sent for each of `ids` whose name is known."""
         left = self._left or {}
-        return {id_: self._pods[uid][names[id_]] for id_, (_, uid) in left.items() if id_ in names}
+        return {
+            id_: self._pods[row.pod_uid][names[id_]] for id_, row in left.items() if id_ in names
+        }
 
     def unnamed(
         self, spec: NodeAssignmentSpec | None, names: Mapping[str, str]
@@ -77,8 +81,10 @@ class PreviousUpdates:
         listed = spec.containers if spec is not None else ()
         same = {one.key: one.cpus for one in listed if one.exclusive}
         lost: dict[str, CpuSet] = {}
-        for id_, (path, uid) in (self._left or {}).items():
-            for name, sent in self._pods[uid].items():
-                if id_ not in names and same.get((uid, name)) != sent.cpus:
-                    lost[parent(path)] = lost.get(parent(path), CpuSet()) | sent.cpus
+        unnamed = [row for id_, row in (self._left or {}).items() if id_ not in names]
+        for row in unnamed:
+            for name, sent in self._pods[row.pod_uid].items():
+                if same.get((row.pod_uid, name)) != sent.cpus:
+                    pod = parent(row.path)
+                    lost[pod] = lost.get(pod, CpuSet()) | sent.cpus
         return lost

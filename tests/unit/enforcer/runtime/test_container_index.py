@@ -33,17 +33,21 @@ def cgroup(path: str) -> Cgroup:
 
 
 def index(*trees: Tree) -> ContainerIndex:
-    made = ContainerIndex(NAMING)
+    made = ContainerIndex()
     for tree in trees:
-        made.update(tree)
+        made.update(tree, NAMING)
     return made
+
+
+def places(index: ContainerIndex) -> dict[str, tuple[str, str]]:
+    return {id_: (row.path, row.pod_uid) for id_, row in index.found.items() if id_ == row.id_}
 
 
 def test_containers_are_found_by_their_ids_and_pods() -> None:
     one, other = f"{ROOT}/pod1/{'a' * 64}", f"{ROOT}/pod1/{'b' * 64}"
     tree = tree_of(Version.V1, ROOT, map(cgroup, (ROOT, f"{ROOT}/pod1", one, other)))
     found = index(tree)
-    assert found.found == {"a" * 64: (one, "1"), "b" * 64: (other, "1")}
+    assert places(found) == {"a" * 64: (one, "1"), "b" * 64: (other, "1")}
     assert found.of_pods(("1", "2")) == {"a" * 64, "b" * 64}
 
 
@@ -51,6 +55,41 @@ def test_containers_are_found_by_their_ids_and_pods() -> None:
 def test_an_index_that_follows_is_as_a_new_one(before: Tree, now: Tree) -> None:
     followed, new = index(before, now), index(now)
     assert followed.found.keys() == new.found.keys()
-    assert all(path in now.cgroups for path, _ in followed.found.values())
+    assert places(followed).keys() == followed.found.keys()
+    for id_, (path, uid) in places(followed).items():
+        parsed = NAMING.parse(path)
+        assert (path in now.cgroups, parsed.container_id, parsed.pod_uid) == (True, id_, uid)
     for uid in ("1", "x"):
         assert followed.of_pods((uid,)) == new.of_pods((uid,))
+
+
+def test_what_is_remembered_of_a_container_lasts_as_long_as_it_has_a_cgroup() -> None:
+    id_ = "a" * 64
+    one, moved = f"{ROOT}/pod1/{id_}", f"{ROOT}/podx/{id_}"
+    pods = (ROOT, f"{ROOT}/pod1", f"{ROOT}/podx")
+    trees = [
+        tree_of(Version.V1, ROOT, map(cgroup, (*pods, *each))) for each in ((one,), (moved,), ())
+    ]
+    made = index(trees[0])
+    made.found[id_].is_own = made.found[id_].is_intruder = True
+    made.update(trees[1], NAMING)
+    row = made.found[id_]
+    assert (row.path, row.pod_uid, row.is_own, row.is_intruder) == (moved, "x", True, True)
+    made.update(trees[2], NAMING)
+    made.update(trees[0], NAMING)
+    row = made.found[id_]
+    assert (row.path, row.is_own, row.is_intruder) == (one, False, False)
+
+
+def test_the_kubelets_new_cgroups_replace_those_of_its_other_driver() -> None:
+    id_, other = "a" * 64, CgroupNaming(Driver.SYSTEMD)
+    before = tree_of(Version.V1, ROOT, map(cgroup, (ROOT, f"{ROOT}/pod1/{id_}", f"{ROOT}/pod1")))
+    pod = f"{other.root}/kubepods-podx.slice"
+    scope = f"{pod}/cri-containerd-{id_}.scope"
+    now = tree_of(Version.V1, other.root, map(cgroup, (other.root, pod, scope)))
+    made = index(before)
+    made.found[id_].is_intruder = True
+    made.update(now, other)
+    assert places(made) == {id_: (scope, "x")}
+    assert made.found[id_].is_intruder
+    assert (made.of_pods(("1",)), made.of_pods(("x",))) == (set(), {id_})

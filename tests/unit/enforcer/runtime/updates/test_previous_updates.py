@@ -6,13 +6,14 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import NodeAssignmentSpec
+from numapin_enforcer.runtime.container_index import Row
 from numapin_enforcer.runtime.interface import ContainerResources
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
 from support.values.specs_and_trees import EXCLUSIVE, GUEST, NAMES, POD, SANDBOX, assigned, spec
 
 ENFORCED = spec(assigned("exclusive", "4-5", "1"), assigned("guest", "0-3", exclusive=False))
-FOUND = {id_: (f"{POD}/{id_}", "1") for id_ in (EXCLUSIVE, GUEST, SANDBOX)}
-OTHER = {"e" * 64: ("kubepods/pod2/" + "e" * 64, "2")}
+FOUND = {id_: Row(id_, f"{POD}/{id_}", "1") for id_ in (EXCLUSIVE, GUEST, SANDBOX)}
+OTHER = {"e" * 64: Row("e" * 64, "kubepods/pod2/" + "e" * 64, "2")}
 SENT = ContainerResources(CpuSet.parse("4-5"), MemSet.parse("1"))
 
 
@@ -60,7 +61,7 @@ def test_cpus_that_the_runtime_may_write_to_an_unnamed_container(
     [({}, ()), (FOUND, FOUND)],
     ids=["it ended", "it was updated, or the runtime does not list it"],
 )
-def test_a_container_is_dropped(found: dict[str, tuple[str, str]], done: Collection[str]) -> None:
+def test_a_container_is_dropped(found: dict[str, Row], done: Collection[str]) -> None:
     previous = started({})
     previous.update(found, {}, done)
     previous.update(FOUND, {}, ())
