@@ -81,7 +81,8 @@ class ContainerNames:
 
     def need(self, ids: Iterable[str]) -> frozenset[str]:
         """Ask for the names of these containers; returns those that are not known yet."""
-        wanted, new = set(ids) - self.known.keys(), _Question(self._clock.monotonic())
+        new = _Question(self._clock.monotonic())
+        wanted = {id_ for id_ in ids if id_ not in self.known}
         self._questions = {id_: self._questions.get(id_, new) for id_ in wanted}
         if self._since(is_answered=False):
             self._resolver.request()
