@@ -30,7 +30,9 @@ format: setup  ## let ruff rewrite the sources
 schema: setup  ## write the CRDs, the rules of a spec, the chart's table of values, docs/reasons.md and docs/metrics.md from their sources
 	$(BIN)/python -m numapin_api.schema crds --write charts/numapin/crd-files
 	$(BIN)/python -m numapin_api.schema spec > .spec.py && mv .spec.py crds/numapin_api/schema/assignment_spec.py
-	$(BIN)/python -m numapin_api.schema plain > .plain.py && mv .plain.py crds/numapin_api/schema/plain.py
+	$(BIN)/python -m numapin_api.schema status > .status.py && mv .status.py crds/numapin_api/schema/assignment_status.py
+	$(BIN)/python -m numapin_api.schema plain node > .plain.py && mv .plain.py crds/numapin_api/schema/plain.py
+	$(BIN)/python -m numapin_api.schema plain operator > .plain.py && mv .plain.py crds/numapin_api/schema/plain_assignment.py
 	$(BIN)/python -m numapin_api.schema reasons > docs/reasons.md
 	$(BIN)/python docs/generate
 	charts/generate

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_cli.inputs.described_cluster import unwritten_assignment
 from numapin_cli.inputs.policy_rules import refused_fields
@@ -78,7 +78,7 @@ class PlayedNode:
 
     def _report_running(self) -> None:
         running = tuple(pod.uid for pod in self.state.pods_on(self.name))
-        status = self.assignment.status.model_copy(update={"running": running})
+        status = replace(self.assignment.status, running=running)
         self.assignment = replace(self.assignment, status=status)
 
     def _added(self, pod: PodView, decision: Decision) -> Json:

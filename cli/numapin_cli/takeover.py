@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import plural
-from numapin_api.status.containers import KubeletContainer
+from numapin_api.schema.plain_assignment import (
+    ContainerAssignment,
+    KubeletContainer,
+    NodeAssignmentSpec,
+)
 from numapin_api.topology import Topology
 from numapin_cli.advice.remedies.edits import edited, shown, single_edits
 from numapin_cli.kubelet.pools import in_force, pool_notes
@@ -69,9 +72,7 @@ def take_over(
         cpu: the checkpoint of the kubelet's CPU manager.
         memory: that of its memory manager.
     """
-    containers = tuple(
-        KubeletContainer.model_validate(one.to_wire()) for one in pinned(cpu, memory)
-    )
+    containers = tuple(KubeletContainer.from_wire(one.to_wire()) for one in pinned(cpu, memory))
     reported = _reported(picture, containers)
     foreseen = foresee_from(reported)
     spec = foreseen.spec or NodeAssignmentSpec()
@@ -109,12 +110,12 @@ def _reported(picture: NodePicture, containers: tuple[KubeletContainer, ...]) ->
     """The picture once the enforcer has reported these containers, and is not stalled by them."""
     assignment = picture.assignment
     assert assignment is not None
-    reported = {
-        "kubelet_containers": containers,
-        "observed_generation": assignment.generation,
-        "conditions": (),
-    }
-    status = assignment.status.model_copy(update=reported)
+    status = replace(
+        assignment.status,
+        kubelet_containers=containers,
+        observed_generation=assignment.generation,
+        conditions=(),
+    )
     return replace(picture, assignment=replace(assignment, status=status))
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from numapin_api.conditions.model import merge
+from numapin_api.conditions.merging import merge_conditions
 from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import Condition, NodeAssignmentSpec
 from numapin_cli.printable import printable
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.picture import picture_of
@@ -101,12 +101,16 @@ def followed(picture: NodePicture, decision: Decision) -> AssignmentView | None:
         Verdict(ConditionType.READY, True, Reason.ENFORCED),
         Verdict(ConditionType.STALLED, False, Reason.NOT_STALLED),
     )
-    conditions = merge(before.status.conditions, verdicts, generation, _NEVER)
-    reported = {"observed_generation": generation, "conditions": conditions}
+    known = (one.to_wire() for one in before.status.conditions)
+    conditions = merge_conditions(known, verdicts, generation, _NEVER)
     return replace(
         before,
         spec=decision.spec,
         generation=generation,
         owner_uid=node.uid,
-        status=before.status.model_copy(update=reported),
+        status=replace(
+            before.status,
+            observed_generation=generation,
+            conditions=tuple(map(Condition.from_wire, conditions)),
+        ),
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 MAX_ID: Final = 8191
 """The highest id in a list. Source: the kernel's NR_CPUS is at most 8192 on any architecture."""
@@ -50,10 +50,6 @@ def _parse_mask(text: str) -> int:
     return ranges | int.from_bytes(singles, "little")
 
 
-_parse_short = lru_cache(maxsize=2048)(_parse_mask)
-"""The cores of all machines of a model are the same short lists."""
-
-
 class _IdSet:
     """A frozen set of small integers, stored as a bit mask; the two kinds of ids do not mix."""
 
@@ -90,8 +86,10 @@ class _IdSet:
             ListFormatError: anything else.
         """
         if len(text) > SHORT_LIST:
-            return cls.from_mask(_parse_mask(text))
-        return cls.from_mask(_parse_short(text))
+            return _parse(cls, text)
+        # mypy compares the method of the sets with Hashable, not that of their class
+        found: Self = _parse_short(cls, text)  # type: ignore[arg-type]
+        return found
 
     @classmethod
     def union(cls, sets: Iterable[Self]) -> Self:
@@ -212,6 +210,19 @@ class _IdSet:
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
         return {"type": "string", "pattern": LIST_PATTERN, "maxLength": LIST_LENGTH}
+
+
+_Set = TypeVar("_Set", bound=_IdSet)
+
+
+def _parse(kind: type[_Set], text: str) -> _Set:
+    return kind.from_mask(_parse_mask(text))
+
+
+@lru_cache(maxsize=4096)
+def _parse_short(kind: type[_Set], text: str) -> _Set:
+    """The cores of all machines of a model are the same short lists: their sets are one value."""
+    return _parse(kind, text)
 
 
 class CpuSet(_IdSet):

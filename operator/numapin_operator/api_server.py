@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from numapin_api import names
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.cache.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source

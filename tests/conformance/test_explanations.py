@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_cli.advice.explanation import Explanation
 from numapin_cli.advice.pods import explain_pod
 from numapin_cli.advice.remedies.remedy import Remedy
@@ -159,7 +159,7 @@ def follow(refusal: Refusal, remedy: Remedy) -> dict[str, str]:
         gone = {pod.uid for pod in ended}
         status = refusal.assignment.status
         running = tuple(uid for uid in status.running if uid not in gone)
-        told = status.model_copy(update={"running": running})
+        told = replace(status, running=running)
         state.put_assignment(replace(refusal.assignment, status=told, version=2))
     elif "percent" in change:
         again = scaled(again, change["percent"])

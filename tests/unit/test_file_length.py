@@ -8,7 +8,11 @@ FOLDERS = (
     *("crds", "daemon", "client", "operator", "enforcer", "cli", "lab", "campaigns"),
     *("benchmarks", "examples", "release", "tests"),
 )
-GENERATED = ("enforcer/numapin_enforcer/runtime/generated/", "crds/numapin_api/schema/plain.py")
+GENERATED = (
+    "enforcer/numapin_enforcer/runtime/generated/",
+    "crds/numapin_api/schema/plain.py",
+    "crds/numapin_api/schema/plain_assignment.py",
+)
 LONGER = {
     "crds/numapin_api/cpupolicy.py": "one kind: its fields with their descriptions",
     "crds/numapin_api/nodeassignment.py": "one kind: its fields with their descriptions",

@@ -10,7 +10,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_cli.what_if import Foreseen, followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.moves.changes import planned_moves
@@ -82,7 +82,7 @@ def _with_moves(picture: NodePicture, decision: Decision, uid: str, fate: Fate) 
         after = followed(picture, decision)
         if after is None or picture.now is None:
             return fate
-        done = after.status.model_copy(update={"containers": ()})
+        done = replace(after.status, containers=())
         now = picture.now.unix + MOST_NOTICE + 1
         picture = replace(picture, assignment=replace(after, status=done)).at(now)
         decision = decide(picture)

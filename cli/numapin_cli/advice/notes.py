@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from numapin_api.cpuset import MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.topology import Topology
 from numapin_cli.advice.fate import planned_fates
 from numapin_cli.what_if import Foreseen

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.hardware.status import FreeHugepages
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment, FreeHugepages
 from numapin_api.topology import page_size_bytes
 from numapin_cli.advice.fate import Fate, fate_in
 from numapin_operator.nodes.decide import NodePicture
@@ -177,15 +176,16 @@ def _ended(
     if frees_hugepages:
         gone = [one for one in assignment.spec.containers if one.pod_uid in uids]
         free = tuple(_freed(one, gone) for one in free)
-    changed = {
-        "running": tuple(uid for uid in status.running if uid not in uids),
-        "kubelet_containers": tuple(
+    status = replace(
+        status,
+        running=tuple(uid for uid in status.running if uid not in uids),
+        kubelet_containers=tuple(
             one for one in status.kubelet_containers if one.pod_uid not in uids
         ),
-        "containers": tuple(one for one in status.containers if one.pod_uid not in uids),
-        "free_hugepages": free,
-    }
-    return replace(assignment, status=status.model_copy(update=changed))
+        containers=tuple(one for one in status.containers if one.pod_uid not in uids),
+        free_hugepages=free,
+    )
+    return replace(assignment, status=status, has_running=True)
 
 
 def _freed(at: FreeHugepages, gone: Sequence[ContainerAssignment]) -> FreeHugepages:
@@ -195,4 +195,4 @@ def _freed(at: FreeHugepages, gone: Sequence[ContainerAssignment]) -> FreeHugepa
         size = block.resource.removeprefix(HUGEPAGES_PREFIX)
         if size in pages and block.numa_nodes == (at.numa_node,):
             pages[size] += block.bytes // page_size_bytes(size)
-    return at.model_copy(update={"pages": pages})
+    return replace(at, pages=pages)

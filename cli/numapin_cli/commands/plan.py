@@ -10,8 +10,8 @@ from typing import Final
 
 import yaml
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_cli.advice.eligibility import why_planned_pods_share
 from numapin_cli.advice.notes import notes_of_plan
 from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given

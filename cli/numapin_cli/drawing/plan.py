@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_api.quantity import format_bytes
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_api.topology import Topology
 from numapin_cli.drawing.machine import core_list, draw_boxes
 from numapin_cli.drawing.text import plain, section

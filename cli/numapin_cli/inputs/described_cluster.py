@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
-from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.topology import Topology
 from numapin_cli.inputs.manifests import CLAIM_KIND, Manifest, section
 from numapin_cli.inputs.objects import Objects
@@ -134,8 +134,7 @@ def _with_hardware(view: AssignmentView, hardware: Hardware | None) -> Assignmen
     """An assignment on which no enforcer has reported; what it does not say runs nowhere."""
     if hardware is None:
         return view
-    status = view.status.model_copy(update={"running": view.status.running})
-    return replace(view, hardware=hardware, status=status)
+    return replace(view, hardware=hardware, has_running=True)
 
 
 def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView:
@@ -151,9 +150,10 @@ def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView
         owner_uid=None,
         deleting=False,
         spec=NodeAssignmentSpec(),
-        status=NodeAssignmentStatus(running=()),
+        status=NodeAssignmentStatus(),
         hardware=hardware,
         metadata={"name": name},
+        has_running=True,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.what_if import foresee_from

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import ValidationError
+
 from numapin_api.conditions.model import Condition, find
 from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentStatus
+from numapin_api.invalid import invalid_fields
+from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.status.containers import ContainerStatus
 from numapin_operator.observe.records import AssignmentView
-from numapin_operator.observe.reported_hardware import InvalidPartError, validated
 
 Json = dict[str, Any]
 
@@ -42,9 +45,10 @@ class NodeState:
         view = AssignmentView.decode(content)
         raw = {key: part for key, part in (content.get("status") or {}).items() if key != _HARDWARE}
         try:
-            status = validated(NodeAssignmentStatus, raw, "status")
-        except InvalidPartError as error:
-            return cls(view.name, view, NodeAssignmentStatus(), view.problem or str(error))
+            status = NodeAssignmentStatus.model_validate(raw)
+        except ValidationError as error:
+            problem = view.problem or str(invalid_fields(error, "status")[0])
+            return cls(view.name, view, NodeAssignmentStatus(), problem)
         return cls(view.name, view, status, view.problem or "")
 
     @property

@@ -1,7 +1,7 @@
 """The conditions of an object as Kubernetes lists them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -51,6 +51,14 @@ def merge(
     return tuple(map(Condition.model_validate, merged))
 
 
-def find(conditions: Sequence[Condition], wanted: ConditionType) -> Condition | None:
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+
+
+_C = TypeVar("_C", bound=_Typed)
+
+
+def find(conditions: Iterable[_C], wanted: ConditionType) -> _C | None:
     """The condition of a type, or None if there is none."""
     return next((one for one in conditions if one.type == wanted), None)

@@ -12,7 +12,7 @@ from numapin_api.meta.wire import WireModel
 from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.schema.check import KEYWORDS
 from numapin_api.schema.definitions import SchemaError, definitions, structural
-from numapin_api.schema.plain_module import plain_module
+from numapin_api.schema.plain_module import NODE, OPERATOR, plain_module
 
 REASONS_HEAD: Final = """\
 # Reasons
@@ -35,6 +35,19 @@ SPEC_HEAD: Final = '''\
 from typing import Any, Final
 
 SPEC_SCHEMA: Final[dict[str, Any]] = '''
+
+STATUS_HEAD: Final = '''\
+"""What the parts of a NodeAssignment's status must be that the operator uses.
+
+`make schema` writes this file from the models.
+"""
+
+from typing import Any, Final
+
+STATUS_SCHEMA: Final[dict[str, Any]] = '''
+
+FORMS: Final = {"node": NODE, "operator": OPERATOR}
+"""The plain classes by the program that has them."""
 
 SAYS_NOTHING: Final = frozenset({"description", "default", "format"})
 """Keywords that refuse no value; so do those that begin with `x-`."""
@@ -65,6 +78,21 @@ def spec_module(model: type[WireModel]) -> str:
     return f"{SPEC_HEAD}{pformat(rules, width=100, sort_dicts=False)}\n"
 
 
+def status_module(model: type[WireModel]) -> str:
+    """The text of schema/assignment_status.py, by the model of a status.
+
+    Raises:
+        SchemaError: as `spec_module`.
+    """
+    omitted = OPERATOR.omitted[model.__name__]
+    schema = structural(model)
+    for name, field in model.model_fields.items():
+        if name in omitted:
+            del schema["properties"][field.alias]
+    rules = _rules(schema, "status")
+    return f"{STATUS_HEAD}{pformat(rules, width=100, sort_dicts=False)}\n"
+
+
 def _rules(schema: dict[str, Any], path: str) -> dict[str, Any]:
     """A schema without the keywords that refuse no value."""
     kept = {
@@ -77,9 +105,25 @@ def _rules(schema: dict[str, Any], path: str) -> dict[str, Any]:
     if "properties" in kept:
         properties = kept["properties"].items()
         kept["properties"] = {name: _rules(one, f"{path}.{name}") for name, one in properties}
+    if "additionalProperties" in kept:
+        kept["additionalProperties"] = _rules(kept["additionalProperties"], f"{path}[]")
     if "items" in kept:
         kept["items"] = _rules(kept["items"], f"{path}[]")
     return kept
+
+
+def _text(arguments: argparse.Namespace) -> str:
+    """The text of the file that a command prints."""
+    match arguments.command:
+        case "reasons":
+            return reasons_page()
+        case "spec":
+            return spec_module(NodeAssignmentSpec)
+        case "status":
+            return status_module(NodeAssignmentStatus)
+        case _:
+            form = FORMS[arguments.form]
+            return plain_module(NodeAssignmentSpec, NodeAssignmentStatus, form)
 
 
 def main() -> None:
@@ -91,17 +135,13 @@ def main() -> None:
         "--write", metavar="DIR", type=Path, help="write each into its file in DIR instead"
     )
     commands.add_parser("spec", help="print the rules of a NodeAssignment's spec as Python")
-    commands.add_parser("plain", help="print the plain classes of a NodeAssignment as Python")
+    commands.add_parser("status", help="print the rules of what the operator uses of its status")
+    plain = commands.add_parser("plain", help="print the plain classes of a NodeAssignment")
+    plain.add_argument("form", choices=FORMS, help="the program that has them")
     commands.add_parser("reasons", help="print the table of reasons as Markdown")
     arguments = parser.parse_args()
-    if arguments.command == "reasons":
-        print(reasons_page(), end="")  # noqa: T201
-        return
-    if arguments.command == "spec":
-        print(spec_module(NodeAssignmentSpec), end="")  # noqa: T201
-        return
-    if arguments.command == "plain":
-        print(plain_module(NodeAssignmentSpec, NodeAssignmentStatus), end="")  # noqa: T201
+    if arguments.command != "crds":
+        print(_text(arguments), end="")  # noqa: T201
         return
     for name, definition in definitions().items():
         if arguments.write is None:

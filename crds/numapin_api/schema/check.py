@@ -14,7 +14,8 @@ from numapin_api.cpuset import LIST_PATTERN, CpuSet, ListFormatError
 KEYWORDS: Final = frozenset(
     {
         "type", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
-        "maxItems", "required", "nullable", "properties", "items",
+        "maxItems", "maxProperties", "required", "nullable", "properties", "additionalProperties",
+        "items",
     }
 )  # fmt: skip
 """The keywords that are known here; another one in a schema is a defect."""
@@ -30,6 +31,7 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 _BOUNDS: Final = (
     ("minLength", "maxLength", "characters"),
     ("minItems", "maxItems", "entries"),
+    ("minProperties", "maxProperties", "entries"),
 )
 
 
@@ -63,7 +65,7 @@ def find_unknown(value: object, schema: Mapping[str, Any], path: str) -> Iterato
 
     Fields of list entries are named once for each entry, as `containers[].future`.
     """
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "properties" in schema:
         known = schema["properties"]
         for name, one in value.items():
             if name in known:
@@ -78,6 +80,12 @@ def find_unknown(value: object, schema: Mapping[str, Any], path: str) -> Iterato
 def _object_faults(
     value: Mapping[str, object], schema: Mapping[str, Any], path: str
 ) -> Iterator[str]:
+    """The faults of an object, or of a map: all its values are of one schema."""
+    if "additionalProperties" in schema:
+        yield from _size_faults(value, schema, path)
+        for name, one in value.items():
+            yield from find_faults(one, schema["additionalProperties"], f"{path}.{name:.60}")
+        return
     for name in schema.get("required", ()):
         if name not in value:
             yield f"{path}.{name}: is missing; add it"
@@ -100,7 +108,7 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[s
         yield _fault(path, f"should be one of {', '.join(schema['enum'])}", value)
     if schema.get("pattern") == LIST_PATTERN:
         yield from _list_faults(value, path)
-    elif "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+    elif "pattern" in schema and not pattern(schema["pattern"]).search(value):
         yield _fault(path, f"should match {schema['pattern']}", value)
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         yield _fault(path, "should be Unicode text", value)
@@ -126,6 +134,6 @@ def _fault(path: str, problem: str, value: object) -> str:
 
 
 @lru_cache(maxsize=16)
-def _pattern(text: str) -> re.Pattern[str]:
+def pattern(text: str) -> re.Pattern[str]:
     """A pattern of a schema: unlike Python's, its `$` does not match before a newline."""
     return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text, re.ASCII)

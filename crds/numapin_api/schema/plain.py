@@ -264,7 +264,7 @@ class NodeAssignmentSpec(HasExclusiveCpus):
             Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
             wire.get("cpuQuota", "Unlimited"),
             wire.get("isolation", "Cpuset"),
-            tuple(ContainerAssignment.from_wire(one) for one in wire.get("containers", ())),
+            tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
             tuple(wire.get("refused", ())),
             wire.get("refusedOmitted"),
             wire.get("releaseAt"),

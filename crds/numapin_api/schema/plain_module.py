@@ -1,12 +1,14 @@
 """Writes plain classes from the models: the same fields, read from JSON and written to it.
 
-Programs without the models use them (see `numapin_api.schema.plain`). What a value must be is
-checked before it is read (see `numapin_api.schema.check`). Does no I/O.
+A node's enforcer has those of `numapin_api.schema.plain`, the operator those of
+`numapin_api.schema.plain_assignment`. What a value must be is checked before it is read (see
+`numapin_api.schema.check`). Does no I/O.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -16,35 +18,78 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.meta.wire import WireModel
 from numapin_api.schema.definitions import SchemaError
 
-OMITTED: Final[Mapping[str, frozenset[str]]] = {
-    "NodeAssignmentSpec": frozenset({"policy", "refused_resizes"}),
-    "ContainerAssignment": frozenset({"memory", "grants", "moving", "moved_at"}),
-    "NodeAssignmentStatus": frozenset({"last_pass_time", "conditions"}),
-}
-"""Fields by model that plain values do not have.
-
-In a spec they are the operator's own notes: specs that differ in them alone are equal on a node. In
-a status they depend on the status before.
-"""
-
-AS_JSON: Final = frozenset({"TopologyStatus", "FreeHugepages", "Refusal"})
-"""Models whose plain value is the JSON object: it is passed on, and not looked into."""
-
-HEAD: Final = '''\
-"""Spec and status of a NodeAssignment as plain values: the fields are those of the models.
-
-The models take 9 MiB of memory in each process. `make schema` writes this file from them.
-"""
-
+IMPORTS: Final = """
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
-'''
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which fields of the models the plain classes of a program have.
+
+    Attributes:
+        docstring: that of the module.
+        omitted: the fields that plain values do not have, by model.
+        as_json: models whose plain value is the JSON object: it is passed on, and not looked into.
+        reads_status: whether a status is read too, and not only written.
+        interned: texts that many objects have in common, by field: they share their memory.
+    """
+
+    docstring: str
+    omitted: Mapping[str, frozenset[str]]
+    as_json: frozenset[str] = frozenset()
+    reads_status: bool = False
+    interned: frozenset[str] = frozenset()
+
+
+NODE: Final = Form(
+    '''\
+"""Spec and status of a NodeAssignment as plain values: the fields are those of the models.
+
+The models take 9 MiB of memory in each process. `make schema` writes this file from them.
+"""
+''',
+    omitted={
+        "NodeAssignmentSpec": frozenset({"policy", "refused_resizes"}),
+        "ContainerAssignment": frozenset({"memory", "grants", "moving", "moved_at"}),
+        "NodeAssignmentStatus": frozenset({"last_pass_time", "conditions"}),
+    },
+    as_json=frozenset({"TopologyStatus", "FreeHugepages", "Refusal"}),
+)
+"""What an enforcer needs.
+
+A spec has none of the operator's own notes: specs that differ in them alone are equal on a node.
+What is left out of a status depends on the status before.
+"""
+
+OPERATOR: Final = Form(
+    '''\
+"""A NodeAssignment as the operator holds it: plain values with the fields of the models.
+
+They take a fifth of the memory of the models. `make schema` writes this file from them.
+"""
+''',
+    omitted={
+        "NodeAssignmentStatus": frozenset(
+            {
+                *("topology", "pools", "refused", "outdated", "drift_count", "drift_causes"),
+                *("cgroup", "runtime", "boot_id", "last_pass_time"),
+            }
+        )
+    },
+    reads_status=True,
+    interned=frozenset({"namespace", "container", "resource", "type", "status", "reason"}),
+)
+"""What the operator needs: the whole spec, and what decisions use of a status."""
 
 _INDENT: Final = " " * 4
+_LINE_LENGTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +113,37 @@ _SETS: Final = {
 _JSON: Final = _Kind("Mapping[str, Any]")
 
 
-def plain_module(spec: type[WireModel], status: type[WireModel]) -> str:
-    """The text of schema/plain.py; specs are read and written, a status is only written.
+def plain_module(spec: type[WireModel], status: type[WireModel], form: Form = NODE) -> str:
+    """The text of a module with the plain classes of a spec and a status.
 
     Raises:
         SchemaError: a field has a type that is not known here.
     """
-    read = {one.__name__: one for one in _models(spec)}
-    written = {one.__name__: one for one in _models(status)} | read
-    classes = (_class(one, reads=name in read) for name, one in written.items())
-    return HEAD + "".join(classes)
+    of_status = {one.__name__: one for one in _models(status, form)}
+    of_spec = {one.__name__: one for one in _models(spec, form)}
+    read = of_spec.keys() | (of_status.keys() if form.reads_status else ())
+    each = (of_status | of_spec).items()
+    classes = "".join(_class(one, form, reads=name in read) for name, one in each)
+    return form.docstring + _imports(classes) + classes
 
 
-def _models(model: type[WireModel]) -> Iterator[type[WireModel]]:
+def _imports(classes: str) -> str:
+    """The imports, without the names that are not used."""
+    imports = IMPORTS if " intern(" in classes else IMPORTS.replace("from sys import intern\n", "")
+    return imports if "field(" in classes else imports.replace("dataclass, field", "dataclass")
+
+
+def _models(model: type[WireModel], form: Form) -> Iterator[type[WireModel]]:
     """The models that a model consists of, each after those that it uses."""
-    for _, field in _fields(model):
+    for _, field in _fields(model, form):
         for inner in _parts(field.annotation):
-            if _is_model(inner) and inner.__name__ not in AS_JSON:
-                yield from _models(inner)
+            if _is_model(inner) and inner.__name__ not in form.as_json:
+                yield from _models(inner, form)
     yield model
 
 
-def _fields(model: type[WireModel]) -> list[tuple[str, FieldInfo]]:
-    omitted = OMITTED.get(model.__name__, frozenset())
+def _fields(model: type[WireModel], form: Form) -> list[tuple[str, FieldInfo]]:
+    omitted = form.omitted.get(model.__name__, frozenset())
     return [(name, one) for name, one in model.model_fields.items() if name not in omitted]
 
 
@@ -105,8 +158,9 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, WireModel)
 
 
-def _class(model: type[WireModel], *, reads: bool) -> str:
-    fields = [_Field.of(model, name, one) for name, one in _fields(model)]
+def _class(model: type[WireModel], form: Form, *, reads: bool) -> str:
+    fields = [_Field.of(model, name, one, form) for name, one in _fields(model, form)]
+    by_default = sorted(fields, key=lambda one: one.has_default)
     mixins = (one for one in model.__mro__ if one not in WireModel.__mro__)
     shared = ", ".join(one.__name__ for one in mixins if not issubclass(one, WireModel))
     lines = [
@@ -114,10 +168,10 @@ def _class(model: type[WireModel], *, reads: bool) -> str:
         f"class {model.__name__}({shared}):" if shared else f"class {model.__name__}:",
         f'{_INDENT}"""{_docstring(model)}"""',
         "",
-        *(f"{_INDENT}{one.declared}" for one in fields),
+        *(f"{_INDENT}{one.declared}" for one in by_default),
     ]
     if reads:
-        lines += ["", *(f"{_INDENT}{one}" if one else "" for one in _from_wire(model, fields))]
+        lines += ["", *(f"{_INDENT}{one}" if one else "" for one in _from_wire(model, by_default))]
     lines += ["", *(f"{_INDENT}{one}" for one in _to_wire(fields))]
     return "\n".join(lines) + "\n"
 
@@ -129,43 +183,50 @@ def _docstring(model: type[WireModel]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field: its declaration, and the expressions that read it from `wire` and write it."""
+    """One field: its declaration, and the expressions that read it from `wire` and write it.
+
+    Those without a default are declared first, as a dataclass demands, and written in their place.
+    """
 
     declared: str
+    has_default: bool
     read: str
     write: str
     key: str
     optional: bool
 
     @classmethod
-    def of(cls, model: type[WireModel], name: str, info: FieldInfo) -> "_Field":
+    def of(cls, model: type[WireModel], name: str, info: FieldInfo, form: Form) -> "_Field":
         """Make it from the field of a model."""
         path, key = f"{model.__name__}.{name}", info.alias or name
         optional = NoneType in get_args(info.annotation)
-        kind = _kind(info.annotation, path)
+        kind = _kind(info.annotation, path, form)
+        if name in form.interned and info.is_required():
+            kind = replace(kind, read="intern({})")
         default = _default(info)
         declared = f"{name}: {kind.type}{' | None' if optional else ''}{default}"
         value = f"self.{name}"
         write = kind.write.format(value)
         if optional and kind.write != "{}":
             write = f"None if {value} is None else {write}"
-        return cls(declared, _read(kind, info, key), write, key, optional)
+        return cls(declared, bool(default), _read(kind, info, key), write, key, optional)
 
 
-def _kind(annotation: Any, path: str) -> _Kind:
+def _kind(annotation: Any, path: str, form: Form) -> _Kind:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, UnionType, Union):
-        return _kind(next(one for one in inner if one is not NoneType), path)
+        return _kind(next(one for one in inner if one is not NoneType), path, form)
     if origin is Literal:
-        return _kind(type(inner[0]), path)
+        return _kind(type(inner[0]), path, form)
     if origin is tuple and inner[1:] == (...,):
-        return _list(_kind(inner[0], path))
+        return _list(_kind(inner[0], path, form))
     if origin is dict and inner[0] is str:
-        return _Kind(f"Mapping[str, {_kind(inner[1], path).type}]", "dict({})", "dict({})", "{}")
+        value = _kind(inner[1], path, form)
+        return _Kind(f"Mapping[str, {value.type}]", "dict({})", "dict({})", "{}")
     if _is_model(annotation):
         name = annotation.__name__
         read, write = f"{name}.from_wire({{}})", "{}.to_wire()"
-        return _JSON if name in AS_JSON else _Kind(name, read, write)
+        return _JSON if name in form.as_json else _Kind(name, read, write)
     found = _SCALARS.get(annotation) or _SETS.get(annotation)
     if found is None:
         raise SchemaError(path, f"{annotation} has no plain counterpart in schema/plain_module.py")
@@ -173,10 +234,10 @@ def _kind(annotation: Any, path: str) -> _Kind:
 
 
 def _list(entry: _Kind) -> _Kind:
-    read, write = (text.format("one") for text in (entry.read, entry.write))
+    write, function = entry.write.format("one"), entry.read.removesuffix("({})")
     return _Kind(
         f"tuple[{entry.type}, ...]",
-        "tuple({})" if read == "one" else f"tuple({read} for one in {{}})",
+        "tuple({})" if function == "{}" else f"tuple(map({function}, {{}}))",
         "list({})" if write == "one" else f"[{write} for one in {{}}]",
         "()",
     )
@@ -213,7 +274,7 @@ def _from_wire(model: type[WireModel], fields: list[_Field]) -> Iterator[str]:
     yield f'def from_wire(cls, wire: Mapping[str, Any]) -> "{model.__name__}":'
     yield f'{_INDENT}"""The value of a JSON object without faults; unknown fields are dropped."""'
     yield f"{_INDENT}return cls("
-    yield from (f"{_INDENT * 2}{one.read}," for one in fields)
+    yield from (_wrapped(f"{_INDENT * 2}{one.read},") for one in fields)
     yield f"{_INDENT})"
 
 
@@ -222,7 +283,16 @@ def _to_wire(fields: list[_Field]) -> Iterator[str]:
     yield f'{_INDENT}"""The value as a JSON object, without the unset (None) fields."""'
     optional = any(one.optional for one in fields)
     yield f"{_INDENT}{'wire: dict[str, Any] =' if optional else 'return'} {{"
-    yield from (f'{_INDENT * 2}"{one.key}": {one.write},' for one in fields)
+    yield from (_wrapped(f'{_INDENT * 2}"{one.key}": {one.write},') for one in fields)
     yield f"{_INDENT}}}"
     if optional:
         yield f"{_INDENT}return {{key: value for key, value in wire.items() if value is not None}}"
+
+
+def _wrapped(line: str) -> str:
+    """A line of a method; one that would be too long is broken as `ruff format` does."""
+    if len(line) + len(_INDENT) <= _LINE_LENGTH:
+        return line
+    return re.sub(
+        r" (if \S.* is (?:not )?None) else ", rf"\n{_INDENT * 3}\1\n{_INDENT * 3}else ", line
+    )

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields, unknown_fields
-from numapin_api.nodeassignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.quantity import QuantityError
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_api.topology import Topology
+from numapin_operator.observe.assignment import InvalidPartError, decode_spec, decode_status
 from numapin_operator.observe.invalid_policy import remaining_spec
 from numapin_operator.observe.node_status import (
     allocatable,
@@ -26,9 +27,7 @@ from numapin_operator.observe.node_status import (
 )
 from numapin_operator.observe.reported_hardware import (
     Hardware,
-    InvalidPartError,
     decode_hardware,
-    validated,
 )
 from numapin_operator.placement import Allocatable, SystemReservation
 
@@ -154,6 +153,7 @@ class AssignmentView:
     Attributes:
         owner_uid: the UID of the Node that owns it, as earlier releases wrote it; else None.
         status: only the fields of `USED_STATUS`.
+        has_running: whether `status.running` is there, if only as an empty list.
         hardware: `status.topology`; None until the enforcer has reported it.
         metadata: what a replacing write carries.
         problem: why it is invalid, which only happens if the CRD is not ours; else None.
@@ -170,6 +170,7 @@ class AssignmentView:
     hardware: Hardware | None
     metadata: Json = field(repr=False)
     problem: str | None = None
+    has_running: bool = False
 
     @property
     def topology(self) -> Topology | None:
@@ -226,15 +227,19 @@ def _content(
         spec = _decode_spec(body, before, written)
         changes = spec.pools is None or any(one.moving for one in spec.containers)
         used = (*USED_STATUS, "containers") if changes else USED_STATUS
-        status = validated(
-            NodeAssignmentStatus, {key: raw[key] for key in used if key in raw}, "status"
-        )
+        status = decode_status({key: raw[key] for key in used if key in raw})
         hardware = decode_hardware(raw.get("topology"), before.hardware if before else None)
     except InvalidPartError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - what one node reports must not stop the others
         problem = f"it cannot be read: {error!r}"
-    return {"spec": spec, "status": status, "hardware": hardware, "problem": problem}
+    return {
+        "spec": spec,
+        "status": status,
+        "hardware": hardware,
+        "problem": problem,
+        "has_running": "running" in raw,
+    }
 
 
 def _carried(metadata: Json) -> Json:
@@ -281,7 +286,7 @@ def _decode_spec(
         return before.spec
     if written is not None and written.to_wire() == raw:
         return written
-    return validated(NodeAssignmentSpec, raw, "spec")
+    return decode_spec(raw)
 
 
 def _policy_status(raw: Json) -> CpuPolicyStatus:

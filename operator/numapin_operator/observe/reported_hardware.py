@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -16,34 +16,10 @@ from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
 from numapin_api.hardware.status_consistency import TopologyError
 from numapin_api.invalid import invalid_fields
-from numapin_api.meta.wire import WireModel
 from numapin_api.topology import Topology
+from numapin_operator.observe.assignment import InvalidPartError
 
 _TOPOLOGY: Final = "status.topology"
-
-
-class InvalidPartError(Exception):
-    """A part of an object is invalid; the text names the field."""
-
-
-Part = TypeVar("Part", bound=WireModel)
-
-
-def validated(model: type[Part], raw: object, within: str) -> Part:
-    """A part of an object, checked.
-
-    Args:
-        model: what it must be.
-        raw: the part as JSON.
-        within: its path in the object.
-
-    Raises:
-        InvalidPartError: naming the first field that is wrong.
-    """
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise InvalidPartError(str(invalid_fields(error, within)[0])) from error
 
 
 @dataclass(frozen=True, slots=True)

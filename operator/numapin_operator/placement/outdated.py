@@ -21,8 +21,8 @@ from operator import attrgetter
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import plural
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import finished
@@ -88,12 +88,10 @@ def mark_outdated(
             pod = as_placed(pod, allocation_of(uid, moved))
         for entry, (_, why) in zip(of_pod, comparison.compare(pod, moved), strict=True):
             mark = True if why else None
-            entries.append(
-                entry if entry.outdated is mark else entry.model_copy(update={"outdated": mark})
-            )
+            entries.append(entry if entry.outdated is mark else replace(entry, outdated=mark))
             if why:
                 found.append(Outdated(entry.namespace, entry.pod, entry.container, why))
-    return spec.model_copy(update={"containers": tuple(entries)}), tuple(found)
+    return replace(spec, containers=tuple(entries)), tuple(found)
 
 
 def is_outdated(policy: NodePolicy, pod: PodView, entries: Sequence[ContainerAssignment]) -> bool:

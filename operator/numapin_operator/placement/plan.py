@@ -7,8 +7,8 @@ from itertools import chain
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import (
-    MAX_REFUSED_RESIZES,
+from numapin_api.nodeassignment import MAX_REFUSED_RESIZES
+from numapin_api.schema.plain_assignment import (
     ContainerAssignment,
     NodeAssignmentSpec,
     Pools,
@@ -156,28 +156,32 @@ def plan_with(
         pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in trial.failed
     }
     spec = _spec(policy, node, in_order(kept, trial.entries))
-    spec = spec.model_copy(update=_refusals(refused, resized.refused, room, previous, spec))
+    spec = _with_refusals(spec, refused, resized.refused, room, previous)
     if trial.untried:
         omitted = (spec.refused_omitted or 0) + trial.untried
-        spec = spec.model_copy(update={"refused_omitted": omitted})
+        spec = replace(spec, refused_omitted=omitted)
     return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted)
 
 
-def _refusals(
+def _with_refusals(
+    spec: NodeAssignmentSpec,
     refused: Mapping[str, Refusal],
     resizes: Iterable[Refusal],
     room: SizeLimit,
     previous: NodeAssignmentSpec | None,
-    spec: NodeAssignmentSpec,
-) -> dict[str, object]:
-    """The fields of `spec` that list what pods could not get, as far as there is room."""
+) -> NodeAssignmentSpec:
+    """The spec with what pods could not get, as far as there is room."""
     earlier = None if releases(previous, spec.containers) else previous
     waiting = steady(resizes, earlier.refused_resizes if earlier else ())
     pods = steady(in_earlier_order(refused, previous), earlier.refused if earlier else ())
-    fields: dict[str, object] = {}
-    fields["refused_resizes"] = room.take_refused(waiting, MAX_REFUSED_RESIZES) or None
-    fields["refused"] = listed = room.take_refused(pods)
-    return fields | {"refused_omitted": len(pods) - len(listed) or None}
+    listed_resizes = room.take_refused(waiting, MAX_REFUSED_RESIZES) or None
+    listed = room.take_refused(pods)
+    return replace(
+        spec,
+        refused=listed,
+        refused_omitted=len(pods) - len(listed) or None,
+        refused_resizes=listed_resizes,
+    )
 
 
 def _tried_again(

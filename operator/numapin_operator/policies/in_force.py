@@ -4,7 +4,7 @@ from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType
 from numapin_api.cpupolicy import CpuPolicySpec, Reserved
 from numapin_api.meta.selectors import LabelSelector
-from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef, Pools
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, PolicyRef, Pools
 from numapin_api.topology import Topology
 from numapin_operator.observe.records import AssignmentView, PolicyView
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.nodeassignment import PolicyRef
+from numapin_api.schema.plain_assignment import PolicyRef
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.in_force import (

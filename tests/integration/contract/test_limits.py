@@ -1,6 +1,7 @@
 """The largest NodeAssignment that operator and enforcer write fits into etcd; and no larger one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from numapin_api.nodeassignment import (
     MAX_ENTRIES,
     MAX_UNBOUND,
     SPEC_BYTES,
+)
+from numapin_api.schema.plain_assignment import (
     ContainerAssignment,
     MemoryBlock,
     NodeAssignmentSpec,
@@ -49,8 +52,12 @@ def long_entry(index: int) -> ContainerAssignment:
 
 
 def short_entry(index: int) -> ContainerAssignment:
-    return long_entry(index).model_copy(
-        update={"pod_uid": f"{index:036}", "namespace": "n", "pod": "p", "container": f"c{index}"}
+    return replace(
+        long_entry(index),
+        pod_uid=f"{index:036}",
+        namespace="n",
+        pod="p",
+        container=f"c{index}",
     )
 
 

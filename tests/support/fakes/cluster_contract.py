@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.errors import (
     DISRUPTION_BUDGET,
@@ -19,8 +19,8 @@ from numapin_operator.api_server import Cluster, PodEvent
 from numapin_operator.observe.records import NodeView
 from support.values.operator import enforcer_status
 
-WAITING = NodeAssignmentSpec.model_validate({"policy": {"name": "p", "generation": 1}})
-PLANNED = NodeAssignmentSpec.model_validate(
+WAITING = NodeAssignmentSpec.from_wire({"policy": {"name": "p", "generation": 1}})
+PLANNED = NodeAssignmentSpec.from_wire(
     {
         "policy": {"name": "p", "generation": 2},
         "pools": {"reserved": "0", "shared": "0-2"},

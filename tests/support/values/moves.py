@@ -6,8 +6,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.duration import epoch_seconds
-from numapin_api.moves.model import Moving
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import ContainerAssignment, Moving, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.observe.records import AssignmentView
@@ -93,7 +92,7 @@ class MovingNode:
             assert self.decision.spec is not None
             self.spec = self.decision.spec.to_wire()
             self.generation += 1
-        return NodeAssignmentSpec.model_validate(self.spec)
+        return NodeAssignmentSpec.from_wire(self.spec)
 
     def report(self) -> None:
         """Have the enforcer put the spec in force, and report that."""
@@ -111,7 +110,7 @@ class MovingNode:
         self.now += seconds
 
     def entry(self, name: str) -> ContainerAssignment:
-        known = NodeAssignmentSpec.model_validate(self.spec).containers
+        known = NodeAssignmentSpec.from_wire(self.spec).containers
         return next(one for one in known if one.pod == name)
 
     def moving(self, name: str) -> Moving:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView, plan_node

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
 from numapin_api.quantity import plural
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_cli.advice.fate import Fate, all_cpus
 from numapin_cli.advice.question import Question
 from numapin_cli.advice.remedies.remedy import Remedy

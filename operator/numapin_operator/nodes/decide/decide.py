@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.hardware.layout import layout_digest
-from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, PolicyRef
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.decision import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.generations import is_settled, same_generation, with_since
@@ -56,7 +56,7 @@ def _without_old_release(picture: NodePicture, decision: Decision) -> Decision:
         or before.spec.release_at is None
     ):
         return decision
-    spec = before.spec.model_copy(update={"release_at": None})
+    spec = replace(before.spec, release_at=None)
     return replace(decision, write=Write.REPLACE, spec=spec)
 
 
@@ -99,7 +99,7 @@ def _retire(assignment: AssignmentView | None, picture: NodePicture) -> Decision
     if release_at is not None:
         if assignment.problem is not None or assignment.spec.release_at == release_at:
             return Decision(Write.NOTHING)
-        announced = assignment.spec.model_copy(update={"release_at": release_at})
+        announced = replace(assignment.spec, release_at=release_at)
         return Decision(Write.REPLACE, announced)
     released = NodeAssignmentSpec(mode="None")
     if assignment.spec != released:
@@ -158,10 +158,10 @@ def _plan(picture: NodePicture, node: NodeView, governing: PolicyView) -> Plan:
     )
     plan = _plan_for(picture, node, governing, reference)
     if picture.release_at is None and plan.spec.release_at is not None:
-        plan = replace(plan, spec=plan.spec.model_copy(update={"release_at": None}))
+        plan = replace(plan, spec=replace(plan.spec, release_at=None))
     if before is not None:
         # A release that is withdrawn leaves the settings as they are too.
-        kept = before.spec.model_copy(update={"release_at": plan.spec.release_at})
+        kept = replace(before.spec, release_at=plan.spec.release_at)
         if is_settled(kept, plan.spec):
             return replace(plan, spec=kept)
     return replace(plan, spec=with_since(before, plan.spec))
@@ -171,7 +171,7 @@ def _lost(picture: NodePicture) -> NodeAssignmentSpec | None:
     """What the assignment said before it was lost; pods that were refused are tried again."""
     if picture.lost is None:
         return None
-    return picture.lost.model_copy(update={"refused": (), "refused_resizes": None})
+    return replace(picture.lost, refused=(), refused_resizes=None)
 
 
 def _plan_for(
@@ -194,7 +194,7 @@ def _plan_for(
 def _released(picture: NodePicture, reference: PolicyRef) -> Plan:
     """Mode None, or what stays until the release."""
     if picture.assignment is not None and picture.release_at is not None:
-        return Plan(picture.assignment.spec.model_copy(update={"release_at": picture.release_at}))
+        return Plan(replace(picture.assignment.spec, release_at=picture.release_at))
     return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
 
 
@@ -214,7 +214,7 @@ def _plan_on(
         previous = advanced(previous, assignment, policy, picture.now.unix, picture.told)
     edited = not same_generation(previous.policy, reference)
     if edited:
-        previous = previous.model_copy(update={"refused": (), "refused_resizes": None})
+        previous = replace(previous, refused=(), refused_resizes=None)
     resolved = resolve(topology, with_reserved(policy, topology, node.system))
     plan = plan_with(
         replace(
@@ -231,4 +231,4 @@ def _plan_on(
         move_rules(assignment, policy, pods, picture.now.unix) if picture.now else None,
     )
     spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited)
-    return replace(plan, spec=spec.model_copy(update={"policy": reference}), outdated=outdated)
+    return replace(plan, spec=replace(spec, policy=reference), outdated=outdated)

@@ -3,7 +3,9 @@
 Does no I/O.
 """
 
-from numapin_api.nodeassignment import NodeAssignmentSpec, PolicyRef
+from dataclasses import replace
+
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, PolicyRef
 from numapin_operator.observe.records import AssignmentView
 
 
@@ -19,8 +21,8 @@ def with_since(before: AssignmentView | None, planned: NodeAssignmentSpec) -> No
         since = before.spec.policy.since if before.spec.policy else None
     else:
         since = before.generation + 1
-    reference = planned.policy.model_copy(update={"since": since}) if planned.policy else None
-    return planned.model_copy(update={"policy": reference})
+    reference = replace(planned.policy, since=since) if planned.policy else None
+    return replace(planned, policy=reference)
 
 
 def _same_settings(one: NodeAssignmentSpec, other: NodeAssignmentSpec) -> bool:
@@ -49,7 +51,7 @@ def is_settled(written: NodeAssignmentSpec, planned: NodeAssignmentSpec) -> bool
     if written.refused and not same_generation(written.policy, planned.policy):
         return False
     same_policy = written.policy.name == planned.policy.name
-    return same_policy and written == planned.model_copy(update={"policy": written.policy})
+    return same_policy and written == replace(planned, policy=written.policy)
 
 
 def same_generation(one: PolicyRef | None, other: PolicyRef | None) -> bool:

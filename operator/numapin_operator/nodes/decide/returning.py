@@ -10,8 +10,13 @@ from typing import TypeVar
 from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock, NodeAssignmentSpec
-from numapin_api.status.containers import ContainerStatus, KubeletContainer
+from numapin_api.schema.plain_assignment import (
+    ContainerAssignment,
+    ContainerStatus,
+    KubeletContainer,
+    MemoryBlock,
+    NodeAssignmentSpec,
+)
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import (
     Block,
@@ -46,11 +51,11 @@ def before_plan(
     if spec.mode == "None":
         found = [one for one in status.containers if one.exclusive]
         mems = _known_mems(assignment, binds_memory=binds_memory)
-        return spec.model_copy(update={"containers": _kept(pods, found, mems)})
+        return replace(spec, containers=_kept(pods, found, mems))
     if spec.pools is None:
         mems = _known_mems(assignment, binds_memory=binds_memory)
         kept = _kept(pods, status.containers, mems, is_own=True)
-        return spec.model_copy(update={"containers": kept})
+        return replace(spec, containers=kept)
     return spec
 
 
@@ -89,7 +94,7 @@ def reports_running(assignment: AssignmentView) -> bool:
     spec = assignment.spec
     if spec.pools is not None or spec.mode == "None":
         return True
-    return "running" in assignment.status.model_fields_set or kubelet_pins(assignment)
+    return assignment.has_running or kubelet_pins(assignment)
 
 
 def is_released(assignment: AssignmentView) -> bool:
@@ -128,7 +133,7 @@ def _taken_over(
     pods, taken = {one.pod_uid for one in kept}, CpuSet.union(one.cpus for one in kept)
     planned = {one.key for one in kept if not one.cpus}
     known = [
-        one.model_copy(update={"cpus": CpuSet()}) if one.key in planned else one
+        replace(one, cpus=CpuSet()) if one.key in planned else one
         for one in spec.containers
         if one.pod_uid in pods and not one.claimed
     ]
@@ -139,7 +144,7 @@ def _taken_over(
         for one in spec.containers
         if (one.claimed or one.pod_uid not in pods) and one.cpus.isdisjoint(taken)
     ]
-    return spec.model_copy(update={"containers": (*kept, *others), "policy": None, "refused": ()})
+    return replace(spec, containers=(*kept, *others), policy=None, refused=())
 
 
 def _having(entry: ContainerAssignment) -> tuple[object, ...]:
@@ -184,7 +189,7 @@ def _pinned(
         if _is_whole(pod, exclusive) and cpus.isdisjoint(taken):
             had, taken = running, taken | cpus
         else:
-            had = [one.model_copy(update={"cpus": CpuSet()}) for one in running]
+            had = [replace(one, cpus=CpuSet()) for one in running]
         bound = _bound(pod, had, mems)
         keeping = (one for one in had if one.cpus or one.container in bound)
         entries += [_entry(pod, one, bound.get(one.container, ())) for one in keeping]

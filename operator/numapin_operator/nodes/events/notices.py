@@ -7,8 +7,8 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.quantity import exact_bytes, format_bytes, plural
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.text import first_texts
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, Refusal
 from numapin_client.errors import ApiError, ClientError, ConnectionFailedError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.rate_limit import TokenBucket

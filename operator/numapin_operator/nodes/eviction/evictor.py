@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from numapin_api.nodeassignment import Refusal
+from numapin_api.schema.plain_assignment import Refusal
 from numapin_client.errors import (
     ApiError,
     ClientError,

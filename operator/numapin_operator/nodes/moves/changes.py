@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.placement import finished, is_giving_back
 

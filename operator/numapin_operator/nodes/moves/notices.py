@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.api_server import PodEvent
 from numapin_operator.nodes.moves.changes import changes, where, why

@@ -11,13 +11,14 @@ Does no I/O.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import duration_seconds, epoch_seconds, time_text
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import (
     MoveRules,
@@ -68,15 +69,14 @@ def advanced(
     if not any(one.moving for one in spec.containers):
         return spec
     at = time_text(now + _notice(policy, told))
-    return spec.model_copy(
-        update={
-            "containers": tuple(
-                _advanced(one, at, now, _due(one, policy, told))
-                if one.moving and _is_in_force(one, assignment)
-                else one
-                for one in spec.containers
-            )
-        }
+    return replace(
+        spec,
+        containers=tuple(
+            _advanced(one, at, now, _due(one, policy, told))
+            if one.moving and _is_in_force(one, assignment)
+            else one
+            for one in spec.containers
+        ),
     )
 
 

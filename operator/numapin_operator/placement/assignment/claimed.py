@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_operator.placement.requests import PodView
 
 

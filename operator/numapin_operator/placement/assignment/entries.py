@@ -3,13 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import (
-    MESSAGE_LENGTH,
-    REQUESTED_LENGTH,
-    ContainerAssignment,
-    MemoryBlock,
-    Refusal,
-)
+from numapin_api.nodeassignment import MESSAGE_LENGTH, REQUESTED_LENGTH
+from numapin_api.schema.plain_assignment import ContainerAssignment, MemoryBlock, Refusal
 from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
@@ -91,7 +86,7 @@ def refusal_of(pod: PodView, error: PlacementError, requested: str | None = None
         namespace=pod.namespace,
         pod=pod.name,
         container=error.container,
-        reason=error.reason,
+        reason=str(error.reason),
         message=cut_text(str(error), MESSAGE_LENGTH),
         requested=cut_text(requested, REQUESTED_LENGTH) if requested else None,
     )

@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.placement.assignment.this_machine import on_this_machine
 from numapin_operator.placement.requests import PodView

@@ -5,10 +5,10 @@ A container that is moved has its old and its new CPUs first (`begun`). Later th
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.moves.model import Moving
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment, Moving
 
 
 def begun(
@@ -34,15 +34,15 @@ def begun(
     if leaving:
         gone = MemSet() if stays else before.mems - after.mems
         moving = Moving(leaving=leaving, leaving_mems=gone, namespace=namespace, pod=pod)
-    changed = {
-        "cpus": before.cpus | after.cpus,
-        "mems": before.mems | after.mems,
-        "memory": before.memory if stays else (*before.memory, *after.memory),
-        "grants": None,
-        "moving": moving,
-        "moved_at": now,
-    }
-    return before.model_copy(update=changed)
+    return replace(
+        before,
+        cpus=before.cpus | after.cpus,
+        mems=before.mems | after.mems,
+        memory=before.memory if stays else (*before.memory, *after.memory),
+        grants=None,
+        moving=moving,
+        moved_at=now,
+    )
 
 
 def giving_back(
@@ -54,7 +54,7 @@ def giving_back(
     some, whereas a container that is moved has none.
     """
     moving = Moving(leaving=entry.cpus - kept)
-    return entry.model_copy(update={"moving": moving, "grants": grants})
+    return replace(entry, moving=moving, grants=grants)
 
 
 def is_giving_back(entry: ContainerAssignment) -> bool:
@@ -70,14 +70,14 @@ def is_dropped(entry: ContainerAssignment) -> bool:
 def noticed(entry: ContainerAssignment, at: str) -> ContainerAssignment:
     """The entry with the time at which the old CPUs leave."""
     assert entry.moving is not None
-    return entry.model_copy(update={"moving": entry.moving.model_copy(update={"at": at})})
+    return replace(entry, moving=replace(entry.moving, at=at))
 
 
 def dropped(entry: ContainerAssignment) -> ContainerAssignment:
     """The entry without the CPUs and NUMA nodes that leave; memory there still counts as its."""
     assert entry.moving is not None
     cpus, mems = entry.cpus - entry.moving.leaving, entry.mems - entry.moving.leaving_mems
-    return entry.model_copy(update={"cpus": cpus, "mems": mems})
+    return replace(entry, cpus=cpus, mems=mems)
 
 
 def finished(entry: ContainerAssignment) -> ContainerAssignment:
@@ -87,7 +87,7 @@ def finished(entry: ContainerAssignment) -> ContainerAssignment:
         return entry
     gone = set(moving.leaving_mems)
     stays = tuple(one for one in entry.memory if not gone.intersection(one.numa_nodes))
-    return dropped(entry).model_copy(update={"memory": stays, "moving": None})
+    return replace(dropped(entry), memory=stays, moving=None)
 
 
 def leaving_cpus(entries: Iterable[ContainerAssignment]) -> CpuSet:
@@ -107,7 +107,7 @@ def on_online_cpus(entry: ContainerAssignment, online: CpuSet) -> ContainerAssig
     if not leaving:
         return finished(entry)
     if new & online:
-        return entry.model_copy(update={"moving": moving.model_copy(update={"leaving": leaving})})
+        return replace(entry, moving=replace(moving, leaving=leaving))
     stays = tuple(one for one in entry.memory if set(one.numa_nodes) <= set(moving.leaving_mems))
     mems = moving.leaving_mems or entry.mems
-    return entry.model_copy(update={"mems": mems, "memory": stays or entry.memory, "moving": None})
+    return replace(entry, mems=mems, memory=stays or entry.memory, moving=None)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_api.quantity import exact_bytes
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_operator.placement.requests import ContainerView, PodView
 
 

@@ -15,9 +15,8 @@ from numapin_api.nodeassignment import (
     MAX_ENTRIES,
     MAX_REFUSED,
     SPEC_BYTES,
-    ContainerAssignment,
-    Refusal,
 )
+from numapin_api.schema.plain_assignment import ContainerAssignment, Refusal
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.errors import AssignmentFullError
 

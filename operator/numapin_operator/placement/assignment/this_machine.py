@@ -4,7 +4,9 @@ CPUs go offline; firmware settings, a resized virtual machine and removed memory
 nodes under pods that stay. Does no I/O.
 """
 
-from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
+from dataclasses import replace
+
+from numapin_api.schema.plain_assignment import ContainerAssignment, MemoryBlock
 from numapin_api.topology import Topology
 from numapin_operator.placement.assignment.moving import on_online_cpus
 
@@ -23,12 +25,11 @@ def on_this_machine(entry: ContainerAssignment, topology: Topology) -> Container
         return entry
     if entry.cpus and not cpus:
         return None
-    changed: dict[str, object] = {"cpus": cpus, "mems": mems, "memory": memory}
-    changed["grants"] = tuple(left for one in entry.grants or () if (left := one & cpus)) or None
-    if entry.moving is not None:
-        gone = entry.moving.leaving_mems & topology.mems
-        changed["moving"] = entry.moving.model_copy(update={"leaving_mems": gone})
-    return entry.model_copy(update=changed)
+    grants = tuple(left for one in entry.grants or () if (left := one & cpus)) or None
+    moving = entry.moving
+    if moving is not None:
+        moving = replace(moving, leaving_mems=moving.leaving_mems & topology.mems)
+    return replace(entry, cpus=cpus, mems=mems, memory=memory, grants=grants, moving=moving)
 
 
 def _on_present_nodes(block: MemoryBlock, topology: Topology) -> MemoryBlock:
@@ -36,4 +37,4 @@ def _on_present_nodes(block: MemoryBlock, topology: Topology) -> MemoryBlock:
     if known.issuperset(block.numa_nodes):
         return block
     left = tuple(node for node in block.numa_nodes if node in known)
-    return block.model_copy(update={"numa_nodes": left}) if left else block
+    return replace(block, numa_nodes=left) if left else block

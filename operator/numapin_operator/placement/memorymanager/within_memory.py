@@ -4,10 +4,11 @@ Does no I/O.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from numapin_api.cpuset import MemSet
-from numapin_api.nodeassignment import ContainerAssignment, MemoryBlock
+from numapin_api.schema.plain_assignment import ContainerAssignment, MemoryBlock
 from numapin_api.topology import Topology
 from numapin_operator.placement.memorymanager.memory_capacity import memory_of
 
@@ -73,7 +74,7 @@ def _unbound(entry: ContainerAssignment) -> ContainerAssignment:
     """The entry with its CPUs alone."""
     if not (entry.memory or entry.mems):
         return entry
-    changed: dict[str, object] = {"mems": MemSet(), "memory": (), "outdated": True}
-    if entry.moving is not None:
-        changed["moving"] = entry.moving.model_copy(update={"leaving_mems": MemSet()})
-    return entry.model_copy(update=changed)
+    moving = entry.moving
+    if moving is not None:
+        moving = replace(moving, leaving_mems=MemSet())
+    return replace(entry, mems=MemSet(), memory=(), outdated=True, moving=moving)

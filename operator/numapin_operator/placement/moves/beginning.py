@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import entries_of

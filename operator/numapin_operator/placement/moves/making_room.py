@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import finished, leaving_cpus
 from numapin_operator.placement.errors import PlacementError, TopologyAffinityError

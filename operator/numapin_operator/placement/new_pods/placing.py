@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from numapin_api.nodeassignment import MAX_REFUSED, ContainerAssignment
+from numapin_api.nodeassignment import MAX_REFUSED
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_operator.placement.assignment.entries import entries_of
 from numapin_operator.placement.assignment.size_limit import SizeLimit, check_blocks
 from numapin_operator.placement.errors import AssignmentFullError, PlacementError

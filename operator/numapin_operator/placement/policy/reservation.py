@@ -7,9 +7,8 @@ from math import ceil
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
-from numapin_api.hardware.status import FreeHugepages
 from numapin_api.quantity import as_quantity, whole
-from numapin_api.status.containers import UnboundMemory
+from numapin_api.schema.plain_assignment import FreeHugepages, UnboundMemory
 from numapin_api.topology import Topology, page_size_bytes
 from numapin_operator.placement.memorymanager.memory_capacity import (
     keeps_all,

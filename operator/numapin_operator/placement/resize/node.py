@@ -1,9 +1,10 @@
 """Every resize on one node: all that shrink, then all that grow, in the order of placement."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from numapin_api.nodeassignment import ContainerAssignment, Refusal
+from numapin_api.schema.plain_assignment import ContainerAssignment, Refusal
 from numapin_api.topology import Topology
 from numapin_operator.placement.allocations import PodAllocation
 from numapin_operator.placement.assignment.entries import entries_of, refusal_of
@@ -68,9 +69,7 @@ def _entries(
     made = entries_of((now,), topology) if now is not None else ()
     marked = {one.container: one for one in before if not one.claimed}
     entries = [
-        one.model_copy(update={"outdated": marked[one.container].outdated})
-        if one.container in marked
-        else one
+        replace(one, outdated=marked[one.container].outdated) if one.container in marked else one
         for one in made
     ]
     return [*entries, *claimed]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_operator.placement.allocations import ContainerAllocation
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.moving import giving_back

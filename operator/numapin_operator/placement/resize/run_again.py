@@ -10,7 +10,7 @@ Source: Kubernetes v1.36, cpumanager static policy, `updateCPUsToReuse`.
 from collections.abc import Iterator, Mapping, Sequence
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import ContainerAssignment
+from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.requests import ContainerKind, PodView, exclusive_cpus

@@ -1,6 +1,8 @@
 """The plain values have every field of the models, and mean the same."""
 
+import json
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -17,11 +19,11 @@ from numapin_api.nodeassignment import (
     NodeAssignmentSpec,
     NodeAssignmentStatus,
 )
-from numapin_api.schema import plain
+from numapin_api.schema import plain, plain_assignment
 from numapin_api.schema.__main__ import spec_module
 from numapin_api.schema.check import find_faults, find_unknown
 from numapin_api.schema.definitions import SchemaError, structural
-from numapin_api.schema.plain_module import AS_JSON, OMITTED, plain_module
+from numapin_api.schema.plain_module import NODE, OPERATOR, Form, plain_module
 from support.values.wire_objects import objects
 
 NUMBERS = count()
@@ -35,30 +37,64 @@ def loaded(text: str) -> ModuleType:
     return module
 
 
-READING = loaded(plain_module(NodeAssignmentStatus, NodeAssignmentStatus))
-"""The classes of a status with what reads them, which no program needs."""
+NODE_READING = loaded(
+    plain_module(NodeAssignmentStatus, NodeAssignmentStatus, replace(NODE, reads_status=True))
+)
+"""The classes of a node's status with what reads them, which no program needs."""
+
+FORMS = [
+    pytest.param(NODE, plain, NODE_READING, id="node"),
+    pytest.param(OPERATOR, plain_assignment, plain_assignment, id="operator"),
+]
 
 
-def test_the_committed_classes_are_those_of_the_models() -> None:
-    made = plain_module(NodeAssignmentSpec, NodeAssignmentStatus)
-    assert Path(plain.__file__).read_text(encoding="utf-8") == made, "run `make schema`"
+@pytest.mark.parametrize(("form", "module", "reading"), FORMS)
+def test_the_committed_classes_are_those_of_the_models(
+    form: Form,
+    module: ModuleType,
+    reading: ModuleType,
+) -> None:
+    made = plain_module(NodeAssignmentSpec, NodeAssignmentStatus, form)
+    assert Path(module.__file__ or "").read_text(encoding="utf-8") == made, "run `make schema`"
+
+
+@pytest.mark.parametrize(("form", "module", "reading"), FORMS)
+def test_a_spec_is_read_and_written_as_the_models_do(
+    form: Form,
+    module: Any,
+    reading: ModuleType,
+) -> None:
+    @given(objects(NodeAssignmentSpec))
+    def check(wire: dict[str, Any]) -> None:
+        model = NodeAssignmentSpec.model_validate(wire)
+        read = module.NodeAssignmentSpec.from_wire(wire)
+        assert without_null(read.to_wire()) == without_omitted(model, form)
+        assert module.NodeAssignmentSpec.from_wire(read.to_wire()) == read
+        assert read.exclusive_cpus == model.exclusive_cpus
+
+    check()
 
 
 @given(objects(NodeAssignmentSpec))
-def test_a_spec_is_read_and_written_as_the_models_do(wire: dict[str, Any]) -> None:
-    model, read = NodeAssignmentSpec.model_validate(wire), plain.NodeAssignmentSpec.from_wire(wire)
-    assert without_null(read.to_wire()) == without_omitted(model)
-    assert plain.NodeAssignmentSpec.from_wire(read.to_wire()) == read
-    assert read.exclusive_cpus == model.exclusive_cpus
+def test_the_operator_writes_the_bytes_of_the_models(wire: dict[str, Any]) -> None:
+    model = NodeAssignmentSpec.model_validate(wire)
+    read = plain_assignment.NodeAssignmentSpec.from_wire(wire)
+    assert json.dumps(read.to_wire()) == json.dumps(model.to_wire())
 
 
-@given(objects(NodeAssignmentStatus, without=("topology",)))
-def test_a_status_is_written_as_the_models_do(wire: dict[str, Any]) -> None:
-    model, read = (
-        NodeAssignmentStatus.model_validate(wire),
-        READING.NodeAssignmentStatus.from_wire(wire),
-    )
-    assert without_null(read.to_wire()) == without_omitted(model)
+@pytest.mark.parametrize(("form", "module", "reading"), FORMS)
+def test_a_status_is_written_as_the_models_do(
+    form: Form,
+    module: ModuleType,
+    reading: Any,
+) -> None:
+    @given(objects(NodeAssignmentStatus, without=("topology",)))
+    def check(wire: dict[str, Any]) -> None:
+        model = NodeAssignmentStatus.model_validate(wire)
+        read = reading.NodeAssignmentStatus.from_wire(wire)
+        assert without_null(read.to_wire()) == without_omitted(model, form)
+
+    check()
 
 
 def without_null(value: Any) -> Any:
@@ -68,20 +104,18 @@ def without_null(value: Any) -> Any:
     return [without_null(one) for one in value] if isinstance(value, list) else value
 
 
-def without_omitted(model: WireModel) -> dict[str, Any]:
+def without_omitted(model: WireModel, form: Form) -> dict[str, Any]:
     """A model as JSON, without the fields that plain values do not have."""
-    kind, wire = (
-        type(model),
-        model.model_dump(mode="json", by_alias=True, exclude_unset=type(model).__name__ in AS_JSON),
-    )
+    kind, as_set = type(model), type(model).__name__ in form.as_json
+    wire = model.model_dump(mode="json", by_alias=True, exclude_unset=as_set)
     for name, field in kind.model_fields.items():
         value, key = getattr(model, name), str(field.alias)
-        if name in OMITTED.get(kind.__name__, ()):
+        if name in form.omitted.get(kind.__name__, ()):
             wire.pop(key, None)
         elif isinstance(value, WireModel):
-            wire[key] = without_omitted(value)
+            wire[key] = without_omitted(value, form)
         elif key in wire and isinstance(value, tuple) and value and isinstance(value[0], WireModel):
-            wire[key] = [without_omitted(one) for one in value]
+            wire[key] = [without_omitted(one, form) for one in value]
     return {name: one for name, one in wire.items() if one is not None}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.annotation.content import annotations, with_notice
 from support.values.moves import container
 from support.values.placement import machine
@@ -18,7 +18,7 @@ AT = "2030-01-01T00:00:31Z"
 
 def spec(*containers: dict[str, Any]) -> NodeAssignmentSpec:
     pools = {"reserved": "0", "shared": "0"}
-    return NodeAssignmentSpec.model_validate({"pools": pools, "containers": containers})
+    return NodeAssignmentSpec.from_wire({"pools": pools, "containers": containers})
 
 
 def said(*containers: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.client import connect
 from numapin_client.resources import Key
 from numapin_operator.api_server import ApiCluster, PodEvent

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError, ForbiddenError
 from numapin_client.resources import LEASES, Key

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.layout import layout_digest
-from numapin_api.moves.model import Moving
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import Moving, NodeAssignmentSpec
 from numapin_api.topology import NumaNode, Topology
 from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.assignment.validation import find_problems
@@ -108,7 +107,7 @@ def test_a_move_to_a_numa_node_that_is_gone_waits_for_no_memory_there() -> None:
     [entry] = history(machine(8, 1, 2), memory, [a]).containers
     moving = Moving(leaving=entry.cpus, leaving_mems=entry.mems)
     cpus = entry.cpus | CpuSet.parse("4-5")
-    away = entry.model_copy(update={"cpus": cpus, "moving": moving, "mems": entry.mems})
+    away = replace(entry, cpus=cpus, moving=moving, mems=entry.mems)
     before = NodeAssignmentSpec(mode="Dynamic", containers=(away,))
     other = replace(machine(8, 1, 2), numa_nodes=(NumaNode(1, 16 * GIB),))
     [after] = plan_node(other, memory, before, [a], NO_UIDS).spec.containers

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import Refusal
+from numapin_api.schema.plain_assignment import Refusal
 from numapin_api.topology import Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import (

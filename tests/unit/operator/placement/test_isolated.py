@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.placement import PodView, PolicyError, plan_node, resolve
 from support.values.placement import NO_UIDS, machine, pod, policy

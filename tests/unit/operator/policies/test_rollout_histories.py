@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.resources import Key
 from numapin_operator.observe.records import AssignmentView, NodeView
 from support.fakes.cluster import FakeCluster
@@ -40,7 +40,7 @@ class CountingCluster(FakeCluster):
         self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
     ) -> AssignmentView:
         name = node.name
-        written = NodeAssignmentSpec.model_validate(self.assignments[name]["spec"])
+        written = NodeAssignmentSpec.from_wire(self.assignments[name]["spec"])
         if written.pools is not None and _settings(written) != _settings(spec):
             self.begin(name, spec)
         return await super().replace_spec(before, node, spec)

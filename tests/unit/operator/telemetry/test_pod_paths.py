@@ -1,11 +1,17 @@
 """How long pods take, on a clock that a test sets."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec, Pools, Refusal
+from numapin_api.schema.plain_assignment import (
+    ContainerAssignment,
+    NodeAssignmentSpec,
+    Pools,
+    Refusal,
+)
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import Metric
 from numapin_operator.placement import ContainerKind, ContainerView, PodView
@@ -23,7 +29,7 @@ def pod(uid: str = "1", cpus: int = 1, **more: Any) -> PodView:
 def spec(*names: str, uid: str = "1") -> NodeAssignmentSpec:
     return NodeAssignmentSpec(
         pools=Pools(reserved=CpuSet((0,)), shared=CpuSet((0,))),
-        containers=[
+        containers=tuple(
             ContainerAssignment(
                 pod_uid=uid,
                 namespace="d",
@@ -33,7 +39,7 @@ def spec(*names: str, uid: str = "1") -> NodeAssignmentSpec:
                 exclusive=True,
             )
             for number, name in enumerate(names)
-        ],
+        ),
     )
 
 
@@ -110,7 +116,7 @@ def test_a_refused_pod_and_one_that_ends_have_no_time(world: World) -> None:
     refusal = Refusal(pod_uid="2", namespace="d", pod="p", reason="NotEnoughCPUs", message="m")
     for uid in "123":
         world.paths.bound(pod(uid))
-    world.written(spec("c").model_copy(update={"refused": [refusal]}))
+    world.written(replace(spec("c"), refused=(refusal,)))
     world.paths.gone("1")
     world.paths.gone("3")
     world.paths.gone("unknown")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from numapin_api.hardware.layout import layout_digest
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.placement import PodView
@@ -64,7 +64,7 @@ def test_an_assignment_without_the_digest_is_not_rewritten_for_it() -> None:
     assert spec is not None
     assert spec.policy is not None
     assert spec.policy.hardware == layout_digest(ONE)
-    older = spec.model_copy(update={"policy": spec.policy.model_copy(update={"hardware": None})})
+    older = replace(spec, policy=replace(spec.policy, hardware=None))
     assert decided(ONE, older, *pods).write is Write.NOTHING
 
 

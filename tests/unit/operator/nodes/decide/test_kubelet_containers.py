@@ -31,8 +31,8 @@ def has(pod: str, cpus: str, container: str = "main", **more: Any) -> dict[str, 
 
 
 def node(*pinned: dict[str, Any], spec: Any = EMPTY, **status: Any) -> AssignmentView:
-    reported = enforcer_status(1, conditions=STALLED, **status) | {"kubeletContainers": pinned}
-    return assignment_view(spec, reported)
+    reported = enforcer_status(1, conditions=STALLED, **status)
+    return assignment_view(spec, reported | {"kubeletContainers": list(pinned)})
 
 
 def entry(pod: str, cpus: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def test_deciding_again_changes_nothing_neither_before_nor_after_the_kubelet_sto
     first = decide(picture(node(*pinned), A, B, reserved))
     assert first.spec is not None
     written = first.spec.to_wire()
-    for status in ({"kubeletContainers": pinned}, {}):
+    for status in ({"kubeletContainers": list(pinned)}, {}):
         reported = enforcer_status(2, conditions=STALLED) | status
         after = assignment_view(written, reported, generation=2)
         assert decide(picture(after, A, B, reserved)).write is Write.NOTHING

@@ -65,7 +65,7 @@ def test_a_node_keeps_its_assignment_while_the_release_is_delayed(policies: Any)
     before = assignment_view(PLANNED, REPORTED)
     delayed = until(30, picture(before, policies=policies))
     announced = decide(delayed)
-    assert announced.spec == before.spec.model_copy(update={"release_at": AT})
+    assert announced.spec == replace(before.spec, release_at=AT)
     told = replace(before, spec=announced.spec)
     assert decide(replace(delayed, assignment=told)).write is Write.NOTHING
     released = decide(until(0, replace(delayed, assignment=told)))

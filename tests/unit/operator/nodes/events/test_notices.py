@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec, Refusal
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, Refusal
 from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
 from numapin_operator.nodes.events.notices import (
@@ -32,7 +32,7 @@ def entry(pod: str, container: str, cpus: str, **more: object) -> dict[str, obje
 
 
 def test_each_pod_that_gets_cpus_has_one_event() -> None:
-    before = NodeAssignmentSpec.model_validate({"containers": [entry("old", "main", "1")]})
+    before = NodeAssignmentSpec.from_wire({"containers": [entry("old", "main", "1")]})
     block = {"numaNodes": [1], "resource": "memory", "bytes": "1"}
     bound = entry("two", "b", "8-9", mems="1", memory=[block])
     entries = [
@@ -41,7 +41,7 @@ def test_each_pod_that_gets_cpus_has_one_event() -> None:
         bound,
         entry("shares", "main", "5", exclusive=False),
     ]
-    after = NodeAssignmentSpec.model_validate({"containers": entries})
+    after = NodeAssignmentSpec.from_wire({"containers": entries})
     (told,) = notices_of_pinned(before, after, machine(16, numa_nodes=2))
     assert (told.pod, told.reason, told.is_warning) == ("two", "CPUsAssigned", False)
     first, second = told.note.split("; ")
@@ -55,16 +55,14 @@ def test_memory_of_a_numa_node_without_cpus_is_told() -> None:
     bare = replace(whole, numa_nodes=(*whole.numa_nodes, replace(whole.numa_nodes[0], id=2)))
     block = {"numaNodes": [1, 2], "resource": "memory", "bytes": "1"}
     bound = entry("a", "main", "8-9", mems="1-2", memory=[block])
-    (told,) = notices_of_pinned(
-        None, NodeAssignmentSpec.model_validate({"containers": [bound]}), bare
-    )
+    (told,) = notices_of_pinned(None, NodeAssignmentSpec.from_wire({"containers": [bound]}), bare)
     assert told.note.endswith(", memory of NUMA nodes 1-2 (2 without CPUs)")
 
 
 def test_each_container_that_was_resized_has_one_event() -> None:
     had = [entry("a", "c0", "2-3"), entry("b", "c0", "4"), entry("c", "c0", "5-6")]
     has = [entry("a", "c0", "2-3,8"), entry("b", "c0", "9"), entry("d", "c0", "7")]
-    before, after = (NodeAssignmentSpec.model_validate({"containers": each}) for each in (had, has))
+    before, after = (NodeAssignmentSpec.from_wire({"containers": each}) for each in (had, has))
     asked = {"a": "3", "b": "1", "c": "500m", "d": "1"}
     pods = {f"uid-{name}": granted_pod(name, (cpus, "64Mi")) for name, cpus in asked.items()}
     told = notices_of_resized(before, after, pods, machine(16, numa_nodes=2))

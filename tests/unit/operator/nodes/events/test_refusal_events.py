@@ -1,6 +1,6 @@
 import pytest
 
-from numapin_api.nodeassignment import Refusal
+from numapin_api.schema.plain_assignment import Refusal
 from numapin_client.errors import ConnectionFailedError, TooManyRequestsError
 from numapin_operator.nodes.events.refusal_events import (
     ATTEMPTS,

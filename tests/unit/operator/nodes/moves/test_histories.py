@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.placement import PodView
 from support.values.moves import MovingNode
 from support.values.placement import granted_pod, machine, pod

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.nodes.decide import Write
 from numapin_operator.placement import Queued
 from support.values.moves import MovingNode, container, fragmented_node
@@ -248,4 +248,4 @@ def test_memory_is_bound_on_both_numa_nodes_until_it_has_moved() -> None:
     assert small.mems == MemSet.parse("1")
     assert [one.numa_nodes for one in small.memory] == [(1,)]
     assert str(node.entry("demand").cpus) == "1-3"
-    assert not any(one.outdated for one in NodeAssignmentSpec.model_validate(node.spec).containers)
+    assert not any(one.outdated for one in NodeAssignmentSpec.from_wire(node.spec).containers)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.nodes.decide import decide
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
@@ -93,5 +93,5 @@ def test_any_pod_is_decoded_and_planned(changes: list[tuple[tuple[Any, ...], Any
         view = assignment_view(EMPTY, enforcer_status(1))
         spec = decide(picture(view, *pods, policies=(policy,))).spec
         assert spec is not None
-        assert NodeAssignmentSpec.model_validate(spec.to_wire()) == spec
+        assert NodeAssignmentSpec.from_wire(spec.to_wire()) == spec
         assert "b" in {one.pod for one in spec.containers}

@@ -1,5 +1,6 @@
 """Cores whose threads are in several NUMA nodes, and NUMA nodes with parts of several sockets."""
 
+import json
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -266,7 +267,7 @@ def test_planning_again_changes_nothing_and_nothing_is_outdated(
     except PolicyError:
         return
     again = plan_node(topology, spec, first.spec, pods, NO_UIDS)
-    assert again.spec.model_dump_json() == first.spec.model_dump_json()
+    assert json.dumps(again.spec.to_wire()) == json.dumps(first.spec.to_wire())
     parts = [one.why for one in again.outdated if "parts of cores" in one.why]
     assert not parts
 

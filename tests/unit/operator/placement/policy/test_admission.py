@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.observe.pods.parser import parse_stored_pod
 from numapin_operator.placement import Allocatable, Plan, PodView, plan_with, resolve
 from support.values.operator import pod_body

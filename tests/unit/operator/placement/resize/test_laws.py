@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
-from numapin_api.nodeassignment import ContainerAssignment, NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import NumaNode, Topology
 from numapin_operator.placement import (
     NodePolicy,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView, plan_node
 from support.values.placement import NO_UIDS, history, machine, policy, resources

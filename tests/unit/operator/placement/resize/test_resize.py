@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.placement import PodView, mark_outdated, plan_node, resolve
 from support.values.placement import NO_UIDS, granted_pod, history, machine, pod, policy, resources
 

@@ -1,0 +1,484 @@
+"""A NodeAssignment as the operator holds it: plain values with the fields of the models.
+
+They take a fifth of the memory of the models. `make schema` writes this file from them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
+
+
+@dataclass(frozen=True, slots=True)
+class FreeHugepages:
+    """The huge pages of one NUMA node that the kernel has free."""
+
+    numa_node: int
+    pages: Mapping[str, int]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "FreeHugepages":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["numaNode"],
+            dict(wire["pages"]),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "numaNode": self.numa_node,
+            "pages": dict(self.pages),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStatus(OfContainer):
+    """The state of one container of the spec, read from the kernel."""
+
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+    exclusive: bool = False
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ContainerStatus":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            intern(wire["container"]),
+            CpuSet.parse(wire["cpus"]),
+            MemSet.parse(wire.get("mems", "")),
+            wire.get("exclusive", False),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+            "exclusive": self.exclusive,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletContainer(OfContainer):
+    """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
+
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "KubeletContainer":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            intern(wire["container"]),
+            CpuSet.parse(wire["cpus"]),
+            MemSet.parse(wire.get("mems", "")),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedCpus:
+    """The CPUs that the DRA driver dra.cpu has given to a ResourceClaim."""
+
+    claim_uid: str
+    cpus: CpuSet
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ClaimedCpus":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["claimUID"],
+            CpuSet.parse(wire["cpus"]),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "claimUID": self.claim_uid,
+            "cpus": str(self.cpus),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnboundMemory:
+    """Where the memory of a pod is that is not bound to NUMA nodes."""
+
+    pod_uid: str
+    bytes: Mapping[str, int]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "UnboundMemory":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            dict(wire["bytes"]),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "bytes": dict(self.bytes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One aspect of an object's state. Source: Kubernetes `metav1.Condition`."""
+
+    type: str
+    status: str
+    last_transition_time: str
+    reason: str
+    observed_generation: int = 0
+    message: str = ""
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Condition":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            intern(wire["type"]),
+            intern(wire["status"]),
+            wire["lastTransitionTime"],
+            intern(wire["reason"]),
+            wire.get("observedGeneration", 0),
+            wire.get("message", ""),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "type": self.type,
+            "status": self.status,
+            "observedGeneration": self.observed_generation,
+            "lastTransitionTime": self.last_transition_time,
+            "reason": self.reason,
+            "message": self.message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAssignmentStatus:
+    """The state of the node, read from the kernel; written only by the node's enforcer."""
+
+    observed_generation: int = 0
+    free_hugepages: tuple[FreeHugepages, ...] = ()
+    containers: tuple[ContainerStatus, ...] = ()
+    kubelet_containers: tuple[KubeletContainer, ...] = ()
+    claims: tuple[ClaimedCpus, ...] = ()
+    unbound_memory: tuple[UnboundMemory, ...] = ()
+    running: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "NodeAssignmentStatus":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("observedGeneration", 0),
+            tuple(map(FreeHugepages.from_wire, wire.get("freeHugepages", ()))),
+            tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
+            tuple(map(KubeletContainer.from_wire, wire.get("kubeletContainers", ()))),
+            tuple(map(ClaimedCpus.from_wire, wire.get("claims", ()))),
+            tuple(map(UnboundMemory.from_wire, wire.get("unboundMemory", ()))),
+            tuple(wire.get("running", ())),
+            tuple(map(Condition.from_wire, wire.get("conditions", ()))),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "observedGeneration": self.observed_generation,
+            "freeHugepages": [one.to_wire() for one in self.free_hugepages],
+            "containers": [one.to_wire() for one in self.containers],
+            "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
+            "claims": [one.to_wire() for one in self.claims],
+            "unboundMemory": [one.to_wire() for one in self.unbound_memory],
+            "running": list(self.running),
+            "conditions": [one.to_wire() for one in self.conditions],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRef:
+    """The policy that the assignment was made from."""
+
+    name: str
+    generation: int
+    since: int | None = None
+    uid: str | None = None
+    hardware: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "PolicyRef":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["name"],
+            wire["generation"],
+            wire.get("since"),
+            wire.get("uid"),
+            wire.get("hardware"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "name": self.name,
+            "generation": self.generation,
+            "since": self.since,
+            "uid": self.uid,
+            "hardware": self.hardware,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The CPUs of the node that are not exclusive to a container."""
+
+    reserved: CpuSet
+    shared: CpuSet
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Pools":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            CpuSet.parse(wire["reserved"]),
+            CpuSet.parse(wire["shared"]),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "reserved": str(self.reserved),
+            "shared": str(self.shared),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBlock:
+    """Memory assigned to a container on one NUMA node, or on several together."""
+
+    numa_nodes: tuple[int, ...]
+    resource: str
+    bytes: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "MemoryBlock":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            tuple(wire["numaNodes"]),
+            intern(wire["resource"]),
+            wire["bytes"],
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "numaNodes": list(self.numa_nodes),
+            "resource": self.resource,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A move in progress: the container has its new CPUs, and the old ones leave."""
+
+    leaving: CpuSet
+    leaving_mems: MemSet = MemSet()
+    at: str | None = None
+    namespace: str | None = None
+    pod: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Moving":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            CpuSet.parse(wire["leaving"]),
+            MemSet.parse(wire.get("leavingMems", "")),
+            wire.get("at"),
+            wire.get("namespace"),
+            wire.get("pod"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "leaving": str(self.leaving),
+            "leavingMems": str(self.leaving_mems),
+            "at": self.at,
+            "namespace": self.namespace,
+            "pod": self.pod,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerAssignment(OfContainer):
+    """The CPUs and NUMA nodes of one container."""
+
+    pod_uid: str
+    namespace: str
+    pod: str
+    container: str
+    cpus: CpuSet = CpuSet()
+    mems: MemSet = MemSet()
+    exclusive: bool = False
+    memory: tuple[MemoryBlock, ...] = ()
+    grants: tuple[CpuSet, ...] | None = None
+    outdated: bool | None = None
+    claimed: bool | None = None
+    moving: Moving | None = None
+    moved_at: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ContainerAssignment":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            intern(wire["namespace"]),
+            wire["pod"],
+            intern(wire["container"]),
+            CpuSet.parse(wire.get("cpus", "")),
+            MemSet.parse(wire.get("mems", "")),
+            wire.get("exclusive", False),
+            tuple(map(MemoryBlock.from_wire, wire.get("memory", ()))),
+            tuple(map(CpuSet.parse, found)) if (found := wire.get("grants")) is not None else None,
+            wire.get("outdated"),
+            wire.get("claimed"),
+            Moving.from_wire(found) if (found := wire.get("moving")) is not None else None,
+            wire.get("movedAt"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "podUID": self.pod_uid,
+            "namespace": self.namespace,
+            "pod": self.pod,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+            "exclusive": self.exclusive,
+            "memory": [one.to_wire() for one in self.memory],
+            "grants": None if self.grants is None else [str(one) for one in self.grants],
+            "outdated": self.outdated,
+            "claimed": self.claimed,
+            "moving": None if self.moving is None else self.moving.to_wire(),
+            "movedAt": self.moved_at,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A container that requested exclusive CPUs or local memory and could not get them."""
+
+    pod_uid: str
+    namespace: str
+    pod: str
+    reason: str
+    message: str
+    container: str | None = None
+    requested: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Refusal":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            intern(wire["namespace"]),
+            wire["pod"],
+            intern(wire["reason"]),
+            wire["message"],
+            wire.get("container"),
+            wire.get("requested"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "podUID": self.pod_uid,
+            "namespace": self.namespace,
+            "pod": self.pod,
+            "container": self.container,
+            "reason": self.reason,
+            "message": self.message,
+            "requested": self.requested,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAssignmentSpec(HasExclusiveCpus):
+    """The desired state of the node; written only by the operator.
+
+    `pools` is unset until the node's topology is known, and where `mode` is None.
+    """
+
+    policy: PolicyRef | None = None
+    mode: str = "Static"
+    pools: Pools | None = None
+    cpu_quota: str = "Unlimited"
+    isolation: str = "Cpuset"
+    containers: tuple[ContainerAssignment, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    refused_omitted: int | None = None
+    refused_resizes: tuple[Refusal, ...] | None = None
+    release_at: str | None = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "NodeAssignmentSpec":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            PolicyRef.from_wire(found) if (found := wire.get("policy")) is not None else None,
+            wire.get("mode", "Static"),
+            Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
+            wire.get("cpuQuota", "Unlimited"),
+            wire.get("isolation", "Cpuset"),
+            tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
+            tuple(map(Refusal.from_wire, wire.get("refused", ()))),
+            wire.get("refusedOmitted"),
+            tuple(map(Refusal.from_wire, found))
+            if (found := wire.get("refusedResizes")) is not None
+            else None,
+            wire.get("releaseAt"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "policy": None if self.policy is None else self.policy.to_wire(),
+            "mode": self.mode,
+            "pools": None if self.pools is None else self.pools.to_wire(),
+            "cpuQuota": self.cpu_quota,
+            "isolation": self.isolation,
+            "containers": [one.to_wire() for one in self.containers],
+            "refused": [one.to_wire() for one in self.refused],
+            "refusedOmitted": self.refused_omitted,
+            "refusedResizes": None
+            if self.refused_resizes is None
+            else [one.to_wire() for one in self.refused_resizes],
+            "releaseAt": self.release_at,
+        }
+        return {key: value for key, value in wire.items() if value is not None}
