@@ -9,9 +9,13 @@ Lease. Nodes are objects; one process plays their enforcers. Pods are objects bo
     start           until the operator is ready
     all assigned    until all pods of all nodes have their CPUs
     idle            CPU time while nothing happens
+    heartbeats      what the enforcers' Leases cost, and what came before them
     scrape          CPU time while pages of metrics are asked for
-    pods a second   new pods at two rates: from bound to written in the NodeAssignment; create_ms
+    cost            CPU time of the API server for a placed pod / for creating that pod, and
+                    bytes in etcd
+    churn           new pods at some rates: from bound to written in the NodeAssignment; create_ms
                     is how long the API server took to create one of them (median)
+    silence         enforcers die: until they show as Unknown; an outage of the API server
     edit            a policy changes, in a way that concerns every node, and none
     restart         of the operator: until it leads again, and how much it writes (nothing)
     relist          another API server takes over and answers every watch with 410
@@ -19,7 +23,9 @@ Lease. Nodes are objects; one process plays their enforcers. Pods are objects bo
 silence_seconds is the longest time for which the operator's event loop stood still, be it because
 another program had the CPU; step_cpu_seconds is the CPU time of the longest step of a loop and step
 names it; collection_seconds is that of the longest search for reference cycles. plane_cpu_seconds
-is the CPU time of etcd and the API server meanwhile (without one that was replaced). The operator
+is the CPU time of etcd and the API server meanwhile (without one that was replaced). The played
+enforcers log in as those of their nodes, so roles, admission policies and priority levels apply.
+The operator
 shares the machine with the API server, etcd and the stand-ins, so times depend on all of them; CPU
 time and memory are the operator's own. The machine's load is printed and written.
 The default size takes some minutes, `make scale` (500 to 5,000 nodes) most of an hour; 5,000 nodes
@@ -34,17 +40,22 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numapin_api import names
-from numapin_benchmarks.scale import steps
 from numapin_benchmarks.scale.notes import Notes
-from numapin_benchmarks.scale.population import Size, fill
-from numapin_benchmarks.scale.scrapes import scrape
-from numapin_benchmarks.scale.steps import Scene
+from numapin_benchmarks.scale.population import Size, fill, machines
+from numapin_benchmarks.scale.steps.changes import edit, relist, restart
+from numapin_benchmarks.scale.steps.churn import churn
+from numapin_benchmarks.scale.steps.cost import cost
+from numapin_benchmarks.scale.steps.heartbeats import heartbeats
+from numapin_benchmarks.scale.steps.scene import Scene
+from numapin_benchmarks.scale.steps.scrapes import scrape
+from numapin_benchmarks.scale.steps.silence import silence
+from numapin_benchmarks.scale.steps.start import idle, roll_out
 from numapin_benchmarks.scale.table import rows
 from numapin_benchmarks.surroundings import load, machine, progress
 from numapin_client.client import connect
@@ -55,11 +66,12 @@ from numapin_lab.errors import LabError
 from numapin_lab.installed.manifests import OVERLAY
 from numapin_lab.played.control_plane import LargePlane, large_plane
 from numapin_lab.played.enforcers import played
-from numapin_lab.played.machines import captured
+from numapin_lab.played.node_logins import request_tokens, write_tokens
 from numapin_lab.played.operator_process import OperatorRun
 from numapin_lab.processes.daemons import kill
 
 STEPS = ("idle", "scrape", "churn", "edit", "restart", "relist")
+MORE_STEPS = ("heartbeats", "cost", "silence")
 
 
 @contextmanager
@@ -73,7 +85,7 @@ def filled_plane(folder: Path, size: Size) -> Iterator[LargePlane]:
         assert pid is not None
         kill(pid)
         begun = time.monotonic()
-        written = fill(plane.ports.etcd, size, captured())
+        written = fill(plane.ports.etcd, size, machines(size))
         progress(f"{written} objects in etcd after {time.monotonic() - begun:.0f} s")
         begun = time.monotonic()
         plane.start()
@@ -91,12 +103,13 @@ async def measure(plane: LargePlane, folder: Path, size: Size, options: Any) -> 
     async with connect(kubeconfig_login(str(plane.kubeconfig))) as api:
         policy = {"metadata": {"name": "scale"}, "spec": {"reserved": {"count": 2}}}
         await api.create(CPU_POLICIES, policy)
-        notes = folder / "notes"
-        played_options = [f"--nodes={size.nodes}", f"--pods={size.pods}"]
+        notes, tokens = folder / "notes", folder / "tokens.json"
+        await asyncio.to_thread(write_tokens, tokens, await request_tokens(api, size.names))
+        played_options = [f"--nodes={size.nodes}", f"--pods={size.pods}", f"--tokens={tokens}"]
         played_options += ["--heartbeats"] if options.heartbeats else []
-        with played(plane.kubeconfig, notes, captured(), *played_options):
-            operator = OperatorRun(login, log, options.profile)
-            scene = Scene(size, plane, api, Notes(notes), folder, login, operator)
+        with played(plane.kubeconfig, notes, machines(size), *played_options):
+            operator = OperatorRun(login, log, options.profile, traces=options.traces)
+            scene = Scene(size, plane, api, Notes(notes), folder, login, operator, tokens)
             try:
                 await run_steps(scene, options)
             finally:
@@ -109,22 +122,31 @@ async def measure(plane: LargePlane, folder: Path, size: Size, options: Any) -> 
 
 async def run_steps(scene: Scene, options: Any) -> None:
     """The steps in their order."""
-    await steps.roll_out(scene)
-    if "idle" in options.steps:
-        await steps.idle(scene)
-    if "scrape" in options.steps:
-        await scrape(scene)
-    if "churn" in options.steps:
-        for rate in (20, 200):
-            await steps.churn(scene, rate, rate * options.seconds)
-    if "edit" in options.steps:
+
+    async def churns() -> None:
+        for rate in options.rates:
+            await churn(scene, rate, rate * options.seconds)
+
+    async def edits() -> None:
         everywhere = {"cpuQuota": "Keep"}
-        await steps.edit(scene, "edit that concerns every node", everywhere, scene.size.nodes)
-        await steps.edit(scene, "edit that concerns no node", {"priority": 1}, 0)
-    if "restart" in options.steps:
-        await steps.restart(scene)
-    if "relist" in options.steps:
-        await steps.relist(scene)
+        await edit(scene, "edit that concerns every node", everywhere, scene.size.nodes)
+        await edit(scene, "edit that concerns no node", {"priority": 1}, 0)
+
+    steps: dict[str, Callable[[], Awaitable[None]]] = {
+        "idle": lambda: idle(scene),
+        "heartbeats": lambda: heartbeats(scene),
+        "scrape": lambda: scrape(scene),
+        "cost": lambda: cost(scene, options.cost_rate, options.cost_pods),
+        "churn": churns,
+        "edit": edits,
+        "restart": lambda: restart(scene),
+        "relist": lambda: relist(scene),
+        "silence": lambda: silence(scene, options.outage),
+    }
+    await roll_out(scene)
+    for name, step in steps.items():
+        if name in options.steps:
+            await step()
 
 
 def one_size(size: Size, options: Any) -> dict[str, Any]:
@@ -146,18 +168,29 @@ def one_size(size: Size, options: Any) -> dict[str, Any]:
     }
 
 
+def numbers(text: str) -> list[int]:
+    """Numbers with commas."""
+    return [int(one) for one in text.split(",")]
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Sizes, steps and files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nodes", default="200", help="sizes, with commas (200)")
+    parser.add_argument("--nodes", type=numbers, default="200", help="sizes, with commas (200)")
     parser.add_argument("--pods", type=int, default=30, help="pods on each node (30)")
     parser.add_argument("--exclusive", type=int, default=15, help="of these, exclusive (15)")
     parser.add_argument("--seconds", type=int, default=20, help="seconds of new pods (20)")
     parser.add_argument("--seed", type=int, default=1, help="which nodes get the new pods (1)")
     parser.add_argument("--heartbeats", action="store_true", help="write as kubelets do when idle")
-    parser.add_argument("--steps", default=",".join(STEPS), help=f"of {', '.join(STEPS)} (all)")
+    parser.add_argument("--rates", type=numbers, default="20,200", help="pods a second (20,200)")
+    parser.add_argument("--cost-pods", type=int, default=300, help="pods of the step cost (300)")
+    parser.add_argument("--cost-rate", type=float, default=5.0, help="... a second (5)")
+    parser.add_argument("--outage", type=float, default=0.0, help="seconds, for silence (0)")
+    usual, more = ",".join(STEPS), ",".join(MORE_STEPS)
+    parser.add_argument("--steps", default=usual, help=f"of {usual},{more} (not the last three)")
+    parser.add_argument("--traces", action="store_true", help="time the operator's own steps too")
     parser.add_argument("-o", "--output", type=Path, help="write the figures there as JSON")
     parser.add_argument("--folder", type=Path, help="where etcd's data is; a tmpfs is quick")
     parser.add_argument("--keep-log", type=Path, help="copy the operator's log to this file")
@@ -177,8 +210,8 @@ def main() -> int:
     random.seed(options.seed)
     document: dict[str, Any] = {"machine": machine(), "seed": options.seed, "sizes": []}
     try:
-        for nodes in options.nodes.split(","):
-            size = Size(int(nodes), options.pods, options.exclusive)
+        for nodes in options.nodes:
+            size = Size(nodes, options.pods, options.exclusive)
             document["sizes"].append(one_size(size, options))
             if options.output:
                 options.output.write_text(json.dumps(document, indent=1) + "\n")

@@ -14,9 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
+from numapin_api.hardware.compact import compact_topology
+from numapin_benchmarks.api_cost.layouts.entries import two_sockets
 from numapin_client.resources import Json
 from numapin_lab.played.enforcers import node_name, pod_uid, uid_of
-from numapin_lab.played.machines import cpu_count
+from numapin_lab.played.machines import captured, cpu_count
 
 TRANSACTION = 100
 """Objects written together. Source: etcd's `--max-txn-ops` is 128."""
@@ -46,6 +48,26 @@ class Size:
     def names(self) -> list[str]:
         """The names of all nodes."""
         return [node_name(number) for number in range(self.nodes)]
+
+
+ROOM_CPUS = 24
+"""CPUs of a node for new pods, and reserved ones."""
+
+USUAL_MACHINES = (128, 256, 384, 512, 768, 1024)
+"""CPUs of machines for more containers than fit on the captured ones."""
+
+
+def machines(size: Size) -> Sequence[Json]:
+    """The machines of the nodes: captured ones, if the pods of every node fit on each."""
+    needs = ROOM_CPUS + sum(int(_cpus_of(one)) for one in range(size.exclusive))
+    if needs <= min(map(cpu_count, captured())):
+        return captured()
+    cpus = next(cpus for cpus in USUAL_MACHINES if cpus >= needs)
+    return (compact_topology(two_sockets(cpus)),)
+
+
+def _cpus_of(number: int) -> str:
+    return EXCLUSIVE_CPUS[number % len(EXCLUSIVE_CPUS)]
 
 
 def _managed(manager: str, fields: Iterable[str]) -> list[Json]:
@@ -136,7 +158,7 @@ def pod_body(name: str, node: str, cpu: str = "") -> Json:
 
 def running_pod(size: Size, node: str, number: int) -> Json:
     """Pod `number` of the start, as it is in etcd once its kubelet has started it."""
-    cpu = EXCLUSIVE_CPUS[number % len(EXCLUSIVE_CPUS)] if number < size.exclusive else ""
+    cpu = _cpus_of(number) if number < size.exclusive else ""
     body = pod_body(f"{node}-{number}", node, cpu)
     body["metadata"] |= {
         "uid": pod_uid(node, number),
@@ -150,7 +172,7 @@ def running_pod(size: Size, node: str, number: int) -> Json:
     return {"kind": "Pod", "apiVersion": "v1"} | body | {"status": status}
 
 
-def objects(size: Size, machines: Sequence[Json]) -> Iterator[tuple[str, Json]]:
+def objects(size: Size, hardware: Sequence[Json]) -> Iterator[tuple[str, Json]]:
     """Each object of the start with its key in etcd."""
     for number in range(NAMESPACES):
         name = f"team-{number}"
@@ -158,7 +180,7 @@ def objects(size: Size, machines: Sequence[Json]) -> Iterator[tuple[str, Json]]:
         body: Json = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata}
         state = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
         yield f"/registry/namespaces/{name}", body | state
-    cpus = [cpu_count(one) for one in machines]
+    cpus = [cpu_count(one) for one in hardware]
     for number, node in enumerate(size.names):
         yield f"/registry/minions/{node}", node_body(number, cpus[number % len(cpus)])
         for one in range(size.pods):
@@ -167,13 +189,13 @@ def objects(size: Size, machines: Sequence[Json]) -> Iterator[tuple[str, Json]]:
             yield f"/registry/pods/{metadata['namespace']}/{metadata['name']}", body
 
 
-def fill(etcd_port: int, size: Size, machines: Sequence[Json]) -> int:
+def fill(etcd_port: int, size: Size, hardware: Sequence[Json]) -> int:
     """Write the cluster into etcd, a transaction at a time; the number of objects.
 
     Raises:
         OSError: etcd did not accept a transaction.
     """
-    found, written = objects(size, machines), 0
+    found, written = objects(size, hardware), 0
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         while some := list(islice(found, TRANSACTION * CONNECTIONS * 4)):
             parts = [some[at : at + TRANSACTION] for at in range(0, len(some), TRANSACTION)]

@@ -5,6 +5,7 @@ etcd does not wait for the disk (as in every lab), because the disk is not what 
 
 import re
 import time
+import urllib.request
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from numapin_lab.processes.usage import cpu_seconds
 ETCD_BYTES = 8 << 30
 REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="([^"]*)"')
+PLAIN = re.compile(r"^(\w+) (\S+)$", re.MULTILINE)
 STARTED = re.compile(r"^process_start_time_seconds (\S+)$", re.MULTILINE)
 READY_SECONDS = 600
 
@@ -64,6 +66,17 @@ class LargePlane(ControlPlane):
         """CPU time of etcd and of each API server that runs, by pid."""
         pids = [one.pid() for one in (self.etcd, self.apiserver, self.successor)]
         return {pid: cpu_seconds(pid) for pid in pids if pid is not None}
+
+    def apiserver_cpu_seconds(self) -> float:
+        """CPU time of the API server that runs; of both, while there are two."""
+        etcd = self.etcd.pid()
+        return sum(used for pid, used in self.cpu_seconds().items() if pid != etcd)
+
+    def etcd_metrics(self) -> dict[str, float]:
+        """The metrics of etcd that have no labels. Source: etcd, "Metrics"."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports.etcd}/metrics") as page:
+            found = PLAIN.findall(page.read().decode())
+        return {name: float(value) for name, value in found}
 
     def requests(self) -> Requests:
         """All requests that the API server has answered since its start."""

@@ -6,8 +6,8 @@ MACHINES is a JSON file of topologies. Each stand-in reports its machine once; t
 generation of the spec, that the pools are in force, and a moment later that the new containers run:
 two writes, as a real enforcer. With --end-containers it follows the pods too, and reports that the
 containers of one that is gone have ended; else they run for ever. With --only it plays the named
-nodes alone. With --heartbeats it also renews
-each node's Lease every 10 s, and its Node's status every five minutes.
+nodes alone. With --tokens each stand-in writes with a token of its node. With --heartbeats it also
+renews each node's Lease every 10 s, and its Node's status every five minutes, as kubelets do.
 
 It appends a line to the file NOTES for each new thing that it sees, with the time of the monotonic
 clock at which the event arrived: `pod UID TIME placed|refused`, `spec NODE TIME`,
@@ -37,6 +37,7 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
 from numapin_lab.played.heartbeats import beat
 from numapin_lab.played.machines import reported
+from numapin_lab.played.node_logins import as_nodes, writes_as
 
 PROGRAM = "numapin_lab.played.enforcers"
 WRITERS = 24
@@ -73,6 +74,7 @@ class Enforcers:
     def __init__(self, api: ApiClient, pods: int, machines: Sequence[Json], notes: TextIO) -> None:
         self._api, self._pods, self._machines, self._notes = api, pods, machines, notes
         self.only: frozenset[str] = frozenset()
+        self.own_logins = False
         self._seen: set[str] = set()
         self._latest: dict[str, Json] = {}
         self._known: set[str] = set()
@@ -130,6 +132,8 @@ class Enforcers:
         while True:
             name = await self._waiting.get()
             self._queued.discard(name)
+            if self.own_logins:
+                writes_as.set(name)
             try:
                 await self._report(name)
             except (NotFoundError, ConflictError):
@@ -236,12 +240,12 @@ def played(kubeconfig: Path, notes: Path, machines: Sequence[Json], *options: st
 
 async def play(options: argparse.Namespace) -> None:
     """Play until killed."""
-    login = kubeconfig_login(str(options.kubeconfig))
+    login = as_nodes(kubeconfig_login(str(options.kubeconfig)), options.tokens)
     machines = json.loads(options.machines.read_text())
     with options.notes.open("a") as notes:
         async with connect(login) as api, asyncio.TaskGroup() as tasks:
             enforcers = Enforcers(api, options.pods, machines, notes)
-            enforcers.only = frozenset(options.only)
+            enforcers.only, enforcers.own_logins = frozenset(options.only), bool(options.tokens)
             source = Source(NODE_ASSIGNMENTS)
             informer = Informer(api, source, slim, enforcers.note, SOON)
             tasks.create_task(informer.run(), name="assignments")
@@ -266,6 +270,7 @@ def main() -> None:
     parser.add_argument("--end-containers", action="store_true")
     parser.add_argument("--heartbeats", action="store_true")
     parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--tokens", type=Path)
     with suppress(KeyboardInterrupt):
         asyncio.run(play(parser.parse_args()))
 

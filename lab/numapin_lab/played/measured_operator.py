@@ -1,6 +1,6 @@
 """The operator, which measures how long its event loop stands still.
 
-    python -m numapin_lab.played.measured_operator LAGS PROFILE OPTION...
+    python -m numapin_lab.played.measured_operator LAGS PROFILE SPANS OPTION...
 
 It is the operator's own `main` with one task more: that sleeps for 20 ms again and again, and each
 second appends to the file LAGS how late it was woken at most, how long a search for reference
@@ -8,7 +8,8 @@ cycles took at most (CPU time), and the step of an event loop that took the most
 name. A step is what a loop runs without a look at its other tasks; the operator's loop and that of
 kopf's thread count. (The operator's probes answer in a thread of their own, so their answers do not
 tell.) PROFILE is `-`, or a file for the CPU times of
-cProfile; those of kopf's thread go to the same name with the suffix `.kopf`.
+cProfile; those of kopf's thread go to the same name with the suffix `.kopf`. SPANS is `-`, or a
+file to which each span of a trace is appended: for how many seconds, and what was done.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NoReturn
 
+from numapin_daemon.telemetry.span import Span, SpanSink
 from numapin_operator.__main__ import main
 from numapin_operator.application import Application
 from numapin_operator.observe.policy_source import kopf_source
@@ -102,6 +104,20 @@ def add_measurement(file: Path) -> None:
     setattr(Application, "parts", with_measurement)  # noqa: B010 - mypy refuses the assignment
 
 
+def add_spans(file: Path) -> None:
+    """Have the operator trace the way of each pod into a file, and nowhere else."""
+    trace_to = Application.trace_to
+    lines = file.open("a", buffering=1)
+
+    def append(span: Span) -> None:
+        lines.write(f"{(span.end_ns - span.begin_ns) / 1e9:.6f} {span.name}\n")
+
+    def trace_to_file(application: Application, _: SpanSink | None) -> None:
+        trace_to(application, append)
+
+    setattr(Application, "trace_to", trace_to_file)  # noqa: B010 - mypy refuses the assignment
+
+
 def profiled(file: Path) -> int:
     """Run the operator under cProfile; its exit status."""
     in_thread = kopf_source._run_in_thread  # noqa: SLF001 - there is no other way into its thread
@@ -116,11 +132,13 @@ def profiled(file: Path) -> int:
     kopf_source._run_in_thread = run_in_thread  # type: ignore[assignment]  # noqa: SLF001
     profile = cProfile.Profile(time.thread_time)
     try:
-        return profile.runcall(main, sys.argv[3:])
+        return profile.runcall(main, sys.argv[4:])
     finally:
         profile.dump_stats(file)
 
 
 if __name__ == "__main__":
     add_measurement(Path(sys.argv[1]))
-    sys.exit(main(sys.argv[3:]) if sys.argv[2] == "-" else profiled(Path(sys.argv[2])))
+    if sys.argv[3] != "-":
+        add_spans(Path(sys.argv[3]))
+    sys.exit(main(sys.argv[4:]) if sys.argv[2] == "-" else profiled(Path(sys.argv[2])))

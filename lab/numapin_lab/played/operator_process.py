@@ -77,6 +77,29 @@ class Silence:
         return Longest(late, collection, step, name)
 
 
+class Spans:
+    """Reads the spans that `measured_operator` writes; there are none without a file."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file, self._at = file, 0
+        if file is not None:
+            file.unlink(missing_ok=True)
+            file.touch()
+
+    def take(self) -> dict[str, list[float]]:
+        """The seconds of each step since the last call, by its name."""
+        found: dict[str, list[float]] = {}
+        if self._file is not None:
+            with self._file.open() as file:
+                file.seek(self._at)
+                text = file.read()
+                self._at = file.tell()
+            for line in text.splitlines():
+                seconds, _, name = line.partition(" ")
+                found.setdefault(name, []).append(float(seconds))
+        return found
+
+
 def ask(port: int, path: str) -> tuple[int, str] | None:
     """One answer of the probes, or None while nobody listens."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
@@ -93,13 +116,17 @@ def ask(port: int, path: str) -> tuple[int, str] | None:
 class OperatorRun:
     """The operator, from its start to its end."""
 
-    def __init__(self, kubeconfig: Path, log: Path, profile: Path | None = None) -> None:
-        """Start it; `profile` is a file for the figures of cProfile."""
+    def __init__(
+        self, kubeconfig: Path, log: Path, profile: Path | None = None, *, traces: bool = False
+    ) -> None:
+        """Start it; `profile` is a file for the figures of cProfile. `traces`: fill `spans`."""
         self.port, self.log = choose(1)[0], log
         self._read = log.stat().st_size if log.exists() else 0
         lags = log.with_name("loop-lags")
         self.silence = Silence(lags)
-        command = (sys.executable, "-m", MEASURED, lags, profile or "-")
+        spans = log.with_name("spans") if traces else None
+        self.spans = Spans(spans)
+        command = (sys.executable, "-m", MEASURED, lags, profile or "-", spans or "-")
         options = (f"--kubeconfig={kubeconfig}", f"--health-address=127.0.0.1:{self.port}")
         self.started = time.monotonic()
         with log.open("ab") as file:

@@ -10,8 +10,8 @@ from numapin_api.topology import Cpu, NumaNode, Topology
 
 Json = dict[str, Any]
 
-GIB = 1 << 30
 RESERVED = 2
+SOCKET_BYTES = 1 << 38
 CREATED = "2026-01-01T00:00:00Z"
 
 
@@ -20,16 +20,22 @@ def cpus_for(count: int) -> int:
     return next(size for size in (64, 256, 512, 1024) if size >= 2 * (count + RESERVED))
 
 
-def topology(count: int) -> Topology:
-    """A machine with two sockets, a NUMA node each, and two threads on a core."""
-    cores = cpus_for(count) // 2
+def two_sockets(cpus: int) -> Topology:
+    """A usual machine: two sockets, a NUMA node each, and two threads on a core."""
+    cores = cpus // 2
     half = cores // 2
-    cpus = tuple(
+    found = tuple(
         Cpu(id=one, core=core, socket=core // half, uncore_cache=core // 8, numa_node=core // half)
         for one in range(2 * cores)
         for core in (one % cores,)
     )
-    return Topology(cpus, tuple(NumaNode(number, 256 * GIB) for number in range(2)))
+    nodes = tuple(NumaNode(number, SOCKET_BYTES) for number in range(2))
+    return Topology(found, nodes)
+
+
+def topology(count: int) -> Topology:
+    """The machine of a node with so many containers."""
+    return two_sockets(cpus_for(count))
 
 
 def hardware(count: int) -> Json:

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from numapin_benchmarks.scale.steps import Mark, Scene
+from numapin_benchmarks.scale.steps.scene import Scene
+from numapin_benchmarks.scale.steps.used import Mark
 from numapin_lab.played.operator_process import ask
 
 PAGES = 60

@@ -1,0 +1,63 @@
+"""How soon a dead enforcer shows as Unknown, and that an outage of the API server marks nobody."""
+
+import asyncio
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from numapin_api.conditions.reasons import ConditionType
+from numapin_benchmarks.scale.steps.scene import PATIENCE_SECONDS, Scene
+from numapin_benchmarks.surroundings import progress
+from numapin_client.resources import NODE_ASSIGNMENTS, Key
+from numapin_enforcer.status.node_lease import LEASE_SECONDS, RENEW_SECONDS
+from numapin_lab.played.leases import renewed
+
+DEAD = 10
+LOOK_SECONDS = 0.5
+MARKED = "an enforcer is silent, its node is marked Unknown"
+
+
+async def silence(scene: Scene, outage_seconds: float) -> None:
+    """Enforcers of some nodes die; then the API server is away for a while, if it is not 0 s."""
+    nodes = scene.size.nodes
+    dead = max(1, min(DEAD, nodes // 10))
+    plane, log = scene.plane, scene.folder / "leases.log"
+    figures: dict[str, Any] = {"dead": dead}
+    with ExitStack() as stack:
+        stack.enter_context(renewed(plane.kubeconfig, log, 0, nodes - dead, scene.tokens))
+        with renewed(plane.kubeconfig, log, nodes - dead, dead, scene.tokens):
+            # All have renewed, and the time that a new lead gives each node is over.
+            await asyncio.sleep(RENEW_SECONDS * 2 + LEASE_SECONDS)
+            figures["marked_while_all_renewed"] = scene.operator.said(MARKED)
+        seconds = await _until_unknown(scene, scene.size.names[-dead:])
+        figures["unknown_after_seconds"] = [round(one, 1) for one in sorted(seconds)]
+        figures["longest_seconds"] = round(max(seconds), 1)
+        figures["marked"] = scene.operator.said(MARKED)
+        progress(f"silence: {figures}")
+        if outage_seconds:
+            before, begun = scene.operator.said(MARKED), time.monotonic()
+            await asyncio.to_thread(plane.interrupt_apiserver, outage_seconds)
+            figures["outage_seconds"] = round(time.monotonic() - begun)
+            await asyncio.sleep(2 * LEASE_SECONDS + RENEW_SECONDS)
+            figures["marked_by_outage"] = scene.operator.said(MARKED) - before
+            progress(f"outage: {figures}")
+    scene.figures["silence"] = figures
+
+
+async def _until_unknown(scene: Scene, nodes: list[str]) -> list[float]:
+    """Seconds from now until each of these nodes is reported Unknown."""
+    begun, waiting, found = time.monotonic(), set(nodes), []
+    while waiting and time.monotonic() - begun < PATIENCE_SECONDS:
+        for node in sorted(waiting):
+            body = await scene.api.get(NODE_ASSIGNMENTS, Key(node))
+            if _ready(body) == "Unknown":
+                waiting.discard(node)
+                found.append(time.monotonic() - begun)
+        await asyncio.sleep(LOOK_SECONDS)
+    return found
+
+
+def _ready(body: dict[str, Any]) -> str:
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    of_type = (one["status"] for one in conditions if one["type"] == ConditionType.READY)
+    return next(of_type, "")
