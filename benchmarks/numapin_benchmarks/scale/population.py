@@ -195,7 +195,12 @@ def fill(etcd_port: int, size: Size, hardware: Sequence[Json]) -> int:
     Raises:
         OSError: etcd did not accept a transaction.
     """
-    found, written = objects(size, hardware), 0
+    return put_all(etcd_port, objects(size, hardware))
+
+
+def put_all(etcd_port: int, found: Iterator[tuple[str, Json]]) -> int:
+    """Write objects with their keys into etcd; as `fill`."""
+    written = 0
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         while some := list(islice(found, TRANSACTION * CONNECTIONS * 4)):
             parts = [some[at : at + TRANSACTION] for at in range(0, len(some), TRANSACTION)]
