@@ -91,6 +91,20 @@ NODE_ASSIGNMENTS: Final = Resource(
     names.NODE_ASSIGNMENT_KIND,
     namespaced=False,
 )
+NODE_REPORTS: Final = Resource(
+    names.GROUP,
+    names.VERSION,
+    names.NODE_REPORT_PLURAL,
+    names.NODE_REPORT_KIND,
+    namespaced=False,
+)
+NODE_TOPOLOGIES: Final = Resource(
+    names.GROUP,
+    names.VERSION,
+    names.NODE_TOPOLOGY_PLURAL,
+    names.NODE_TOPOLOGY_KIND,
+    namespaced=False,
+)
 
 
 def is_older(version: str, than: str) -> bool:

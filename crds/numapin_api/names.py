@@ -18,6 +18,16 @@ NODE_ASSIGNMENT_PLURAL: Final = "nodeassignments"
 NODE_ASSIGNMENT_SINGULAR: Final = "nodeassignment"
 NODE_ASSIGNMENT_SHORT: Final = "na"
 
+NODE_REPORT_KIND: Final = "NodeReport"
+NODE_REPORT_PLURAL: Final = "nodereports"
+NODE_REPORT_SINGULAR: Final = "nodereport"
+NODE_REPORT_SHORT: Final = "noderep"
+
+NODE_TOPOLOGY_KIND: Final = "NodeTopology"
+NODE_TOPOLOGY_PLURAL: Final = "nodetopologies"
+NODE_TOPOLOGY_SINGULAR: Final = "nodetopology"
+NODE_TOPOLOGY_SHORT: Final = "nodetopo"
+
 OPERATOR_FIELD_MANAGER: Final = "numapin-operator"
 ENFORCER_FIELD_MANAGER: Final = "numapin-enforcer"
 

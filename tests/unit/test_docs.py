@@ -84,14 +84,13 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_the_readme_shows_the_columns_of_kubectl_get() -> None:
-    crd = yaml.safe_load(
-        (TOP / "charts/numapin/crd-files/numapin.io_nodeassignments.yaml").read_text()
-    )
+@pytest.mark.parametrize("plural", ["nodeassignments", "nodereports"])
+def test_the_readme_shows_the_columns_of_kubectl_get(plural: str) -> None:
+    crd = yaml.safe_load((TOP / f"charts/numapin/crd-files/numapin.io_{plural}.yaml").read_text())
     version = crd["spec"]["versions"][0]
     columns = [one for one in version["additionalPrinterColumns"] if not one.get("priority")]
     titles = ["NAME", *(one["name"].upper() for one in columns)]
-    shown = (TOP / "README.md").read_text().partition("$ kubectl get nodeassignments\n")[2]
+    shown = (TOP / "README.md").read_text().partition(f"$ kubectl get {plural}\n")[2]
     header, row = (re.split(r" {2,}", line) for line in shown.splitlines()[:2])
     assert header == titles
     assert len(row) == len(titles)

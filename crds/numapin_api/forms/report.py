@@ -5,9 +5,9 @@ A report names only what differs from the lines of one generation. Does no I/O.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
+from numapin_api.cpuset import CpuSet, MemSet
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -20,6 +20,41 @@ _SAME: Final = (
     "driftCount", "driftCauses", "cgroup", "runtime", "bootID",
 )  # fmt: skip
 """Fields that a report and a status have alike."""
+
+
+class Assigned(Protocol):
+    """An entry of a spec, of whichever plain class."""
+
+    @property
+    def key(self) -> Key:
+        """The UID of its pod, and its name."""
+
+    @property
+    def pod_uid(self) -> str:
+        """The UID of its pod."""
+
+    @property
+    def container(self) -> str:
+        """Its name."""
+
+    @property
+    def cpus(self) -> CpuSet:
+        """Its CPUs; if empty, the shared pool."""
+
+    @property
+    def mems(self) -> MemSet:
+        """Its NUMA nodes; if empty, any."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no other container may use these CPUs."""
+
+
+class Found(Assigned, Protocol):
+    """A container as read back, of whichever plain class."""
+
+    def to_wire(self) -> Json:
+        """The value as a JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +85,9 @@ class Generation:
 
 def report_fields(
     status: Mapping[str, Any],
-    found: Iterable[ContainerStatus],
+    found: Iterable[Found],
     running: Iterable[str],
-    assigned: Mapping[Key, ContainerAssignment],
+    assigned: Mapping[Key, Assigned],
     generations: tuple[Generation, Generation],
 ) -> Json:
     """The status of a NodeReport.
@@ -80,7 +115,7 @@ def report_fields(
     return made | ({"notRunning": absent} if absent else {})
 
 
-def _is_as_assigned(one: ContainerStatus, want: ContainerAssignment | None, shared: str) -> bool:
+def _is_as_assigned(one: Found, want: Assigned | None, shared: str) -> bool:
     """Whether a container has just what its line says; without CPUs of its own, the shared pool."""
     if want is None or one.exclusive is not want.exclusive:
         return False
@@ -89,7 +124,7 @@ def _is_as_assigned(one: ContainerStatus, want: ContainerAssignment | None, shar
 
 
 def _absent(
-    assigned: Mapping[Key, ContainerAssignment],
+    assigned: Mapping[Key, Assigned],
     in_force: Mapping[Key, object],
     running: frozenset[str],
 ) -> Iterator[str]:
@@ -106,7 +141,7 @@ def status_of(
     report: Mapping[str, Any],
     uid: str,
     generation: int,
-    entries: Sequence[ContainerAssignment],
+    entries: Sequence[Assigned],
     since: Sequence[int],
 ) -> Json:
     """The status of a NodeAssignment as v1alpha1 has it, by its node's report.
@@ -148,7 +183,7 @@ def status_of(
     }
 
 
-def _as_assigned(one: ContainerAssignment, shared: str) -> Json:
+def _as_assigned(one: Assigned, shared: str) -> Json:
     return {
         "podUID": one.pod_uid,
         "container": one.container,

@@ -21,6 +21,9 @@ _REFUSALS: Final = {
 }
 _MOVED: Final = frozenset({"assigned", "releaseTime"})
 
+OPERATOR_STATUS: Final = frozenset({*_REFUSALS.values(), "refused", "outdated"})
+"""Fields of a NodeAssignment's status that its operator writes, if the spec has lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
@@ -57,8 +60,7 @@ def read_spec(body: Mapping[str, Any]) -> ReadSpec:
         wire["releaseAt"] = raw["releaseTime"]
     status = body.get("status")
     if isinstance(status, Mapping):
-        told = {old: status[new] for old, new in _REFUSALS.items() if new in status}
-        wire = told | wire
+        wire = spec_refusals(status) | wire
     if not has_lines(raw):
         return _of_entries(wire, body["metadata"].get("generation", 1))
     if isinstance(pools := raw.get("pools"), dict):
@@ -112,6 +114,11 @@ def refusals_of(wire: Mapping[str, Any]) -> Json:
     Empty fields are left out.
     """
     return {new: wire[old] for old, new in _REFUSALS.items() if wire.get(old)}
+
+
+def spec_refusals(status: Mapping[str, Any]) -> Json:
+    """The part of a spec as v1alpha1 has it that v1beta1 has in the status."""
+    return {old: status[new] for old, new in _REFUSALS.items() if new in status}
 
 
 def without_refusals(status: Mapping[str, Any]) -> Json:

@@ -11,9 +11,18 @@ from typing import Any, Final
 
 from numapin_api import names
 from numapin_api.cpupolicy import CpuPolicy
+from numapin_api.forms.model import AssignmentOfLines
+from numapin_api.meta.superset import superset
 from numapin_api.meta.wire import WireModel
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_api.schema.printer_columns import ASSIGNMENT_COLUMNS, POLICY_COLUMNS
+from numapin_api.schema.printer_columns import (
+    ASSIGNMENT_COLUMNS,
+    LINES_COLUMNS,
+    POLICY_COLUMNS,
+    REPORT_COLUMNS,
+    TOPOLOGY_COLUMNS,
+)
+from numapin_api.status.node_report import NodeReport, NodeTopology
 
 _KEPT: Final = frozenset(
     {
@@ -129,6 +138,8 @@ class _Kind:
         singular: the name on the command line.
         short: the short name on the command line.
         columns: what `kubectl get` prints.
+        more: a model of fields that its objects may have besides; None if there are none.
+        alpha_columns: what `kubectl get` prints of `names.ALPHA`, if that differs.
         had_alpha: whether a release had it as `names.ALPHA`. Then that version is served and stored
             as well: who goes back to the CRDs of that release finds every object. Source:
             Kubernetes, "Kubernetes Deprecation Policy", rule 4b.
@@ -140,7 +151,9 @@ class _Kind:
     singular: str
     short: str
     columns: Sequence[Any]
-    had_alpha: bool
+    had_alpha: bool = False
+    more: type[WireModel] | None = None
+    alpha_columns: Sequence[Any] = ()
 
 
 _KINDS: Final = (
@@ -159,8 +172,26 @@ _KINDS: Final = (
         names.NODE_ASSIGNMENT_PLURAL,
         names.NODE_ASSIGNMENT_SINGULAR,
         names.NODE_ASSIGNMENT_SHORT,
-        ASSIGNMENT_COLUMNS,
+        LINES_COLUMNS,
         had_alpha=True,
+        more=AssignmentOfLines,
+        alpha_columns=ASSIGNMENT_COLUMNS,
+    ),
+    _Kind(
+        NodeReport,
+        names.NODE_REPORT_KIND,
+        names.NODE_REPORT_PLURAL,
+        names.NODE_REPORT_SINGULAR,
+        names.NODE_REPORT_SHORT,
+        REPORT_COLUMNS,
+    ),
+    _Kind(
+        NodeTopology,
+        names.NODE_TOPOLOGY_KIND,
+        names.NODE_TOPOLOGY_PLURAL,
+        names.NODE_TOPOLOGY_SINGULAR,
+        names.NODE_TOPOLOGY_SHORT,
+        TOPOLOGY_COLUMNS,
     ),
 )
 
@@ -199,7 +230,9 @@ def _versions(kind: _Kind) -> Iterator[dict[str, Any]]:
     """The served versions: all with one schema, so that a conversion need not change an object."""
     yield _version(kind, names.VERSION, storage=not kind.had_alpha)
     if kind.had_alpha:
+        columns = kind.alpha_columns or kind.columns
         yield _version(kind, names.ALPHA, storage=True) | {
+            "additionalPrinterColumns": columns,
             "deprecated": True,
             "deprecationWarning": f"{names.GROUP}/{names.ALPHA} {kind.name} is deprecated; "
             f"use {names.API_VERSION}",
@@ -208,6 +241,8 @@ def _versions(kind: _Kind) -> Iterator[dict[str, Any]]:
 
 def _version(kind: _Kind, name: str, *, storage: bool) -> dict[str, Any]:
     schema = structural(kind.model)
+    if kind.more is not None:
+        schema = superset(schema, structural(kind.more))
     schema["properties"] = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},

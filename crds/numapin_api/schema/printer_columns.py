@@ -87,3 +87,50 @@ ASSIGNMENT_COLUMNS: Final = [
         "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
     ),
 ]
+
+LINES_COLUMNS: Final = [
+    _column("Policy", ".spec.policy.name", "The policy in force."),
+    _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
+    _column("Shared", ".spec.pools.sharedCPUs", "CPUs of all containers without their own."),
+    _column("Reserved", ".spec.pools.reservedCPUs", "CPUs that are never assigned exclusively."),
+    _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
+    _column("Outdated", ".status.outdated", _OUTDATED, kind="integer"),
+    _column("Release", ".spec.releaseTime", "When everything is given back.", wide=True),
+    _AGE,
+]
+"""Of assignments with lines: what is in force is in the NodeReport."""
+
+REPORT_COLUMNS: Final = [
+    _column(
+        "Exclusive", ".status.pools.exclusive", "CPUs that are exclusive to one container each."
+    ),
+    _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
+    _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
+    _column(
+        "Drift",
+        ".status.driftCount",
+        "Cpuset changes by others that were reverted.",
+        kind="integer",
+    ),
+    _column("Ready", _condition("Ready", "status"), "Whether the kernel has what is assigned."),
+    _column("Reason", _condition("Ready", "reason"), "The reason of the condition Ready."),
+    _AGE,
+    _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
+    _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),
+    _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
+    _column(
+        "Runtime Version",
+        ".status.runtime.version",
+        "The version of the container runtime.",
+        wide=True,
+    ),
+    _column(
+        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
+    ),
+]
+
+TOPOLOGY_COLUMNS: Final = [
+    _column("Offline", ".status.offline", "CPUs that are present but offline."),
+    _column("Isolated", ".status.isolated", "CPUs that the kernel isolates (isolcpus)."),
+    _AGE,
+]

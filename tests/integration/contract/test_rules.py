@@ -12,6 +12,8 @@ from support.values.policy_specs import BAD_POLICIES, GOOD_POLICIES
 POOLS = {"reserved": "0", "shared": "0-1"}
 OWNER = {"podUID": "u1", "namespace": "default", "pod": "p", "container": "c"}
 
+LATER_POOLS = {"reservedCPUs": "0", "sharedCPUs": "0-1"}
+LINE = "team/engine-0 engine cpus=2-3 mems=0 memory=0:1Gi since=1 uid=u-1"
 GOOD_ASSIGNMENTS: dict[str, dict[str, Any]] = {
     "nothing known yet": {},
     "given back": {"mode": "None"},
@@ -20,6 +22,11 @@ GOOD_ASSIGNMENTS: dict[str, dict[str, Any]] = {
         "pools": POOLS,
         "containers": [{**OWNER, "cpus": "2-3", "mems": "0", "exclusive": True}],
         "refused": [{**OWNER, "reason": "NotEnoughCPUs", "message": "wanted 4, 2 are free"}],
+    },
+    "one line": {"pools": LATER_POOLS, "assigned": [LINE]},
+    "no reserved CPUs, and a time": {
+        "pools": {"reservedCPUs": "", "sharedCPUs": "1"},
+        "releaseTime": "2026-03-01T09:00:00Z",
     },
     "reserved CPUs still owned": {
         "pools": {"reserved": "", "shared": "1"},
@@ -39,7 +46,24 @@ GOOD_ASSIGNMENTS: dict[str, dict[str, Any]] = {
 
 BAD_ASSIGNMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "an empty shared pool": ({"pools": {"reserved": "0", "shared": ""}}, "at least 1 chars"),
-    "no shared pool": ({"pools": {"reserved": "0"}}, "spec.pools.shared: Required value"),
+    "no shared pool": ({"pools": {"reserved": "0"}}, "set reservedCPUs and sharedCPUs, both"),
+    "pools of both forms": (
+        {"pools": {"reserved": "0", "shared": "1", "sharedCPUs": "1"}},
+        "set reservedCPUs and sharedCPUs, both",
+    ),
+    "lines without pools": ({"assigned": [LINE]}, "assigned containers need pools"),
+    "lines with the pools of 0.1": (
+        {"pools": POOLS, "assigned": [LINE]},
+        "assigned containers need pools",
+    ),
+    "both forms": (
+        {
+            "pools": LATER_POOLS,
+            "assigned": [LINE],
+            "containers": [{**OWNER, "cpus": "2", "exclusive": True}],
+        },
+        "containers and assigned say the same",
+    ),
     "no list": ({"pools": {"reserved": "0", "shared": "all"}}, "spec.pools.shared"),
     "containers without pools": (
         {"containers": [{**OWNER, "cpus": "1", "exclusive": True}]},

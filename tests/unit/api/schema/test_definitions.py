@@ -49,8 +49,9 @@ def _fields(schema: dict[str, Any], place: str) -> list[tuple[str, dict[str, Any
 def test_every_field_is_described_and_every_list_says_how_it_merges(name: str) -> None:
     version = definitions()[name]["spec"]["versions"][0]
     root = version["schema"]["openAPIV3Schema"]["properties"]
-    fields = [one for part in ("spec", "status") for one in _fields(root[part], part)]
-    assert len(fields) > 40
+    parts = [part for part in ("spec", "status") if part in root]
+    fields = [one for part in parts for one in _fields(root[part], part)]
+    assert len(fields) > 20
     assert not [place for place, one in fields if not one.get("description", "").endswith(".")]
     lists = [(place, one) for place, one in fields if one.get("type") == "array"]
     assert not [place for place, one in lists if "x-kubernetes-list-type" not in one]
