@@ -4,7 +4,6 @@ What a role lacks that an administrator has cut is on the readiness probe.
 """
 
 import asyncio
-import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,16 +15,14 @@ from numapin_client.errors import NotFoundError
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, NODES, Json, Key
 from numapin_daemon.clock import SystemClock
-from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.processes.ports import choose, is_free
 from numapin_operator.heartbeats.marker import Marker
 from numapin_operator.heartbeats.silence import Beat
 from support.real.audit import Audit, granted
 from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, probe, until
+from support.real.operators.operator_role import Role
 from support.real.operators.operator_world import RealWorld
-
-CLUSTER_ROLE = ("clusterrole", "numapin-operator")
 
 
 @pytest.fixture
@@ -149,20 +146,6 @@ async def test_the_role_grants_what_is_used_and_no_more(
     assert audit.used() - rights == set(), "forbidden"
     assert rights - audit.used() == set(), "never used"
     assert audit.forbidden() == []
-
-
-class Role:
-    """The operator's ClusterRole, which a test may cut."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self._kubectl = plane.kubectl
-        self._whole = json.loads(self._kubectl("get", *CLUSTER_ROLE, "--output=json"))["rules"]
-
-    async def cut(self, *resources: str) -> None:
-        """Grant all that the manifests grant but the rules for these resources."""
-        kept = [rule for rule in self._whole if not {*rule["resources"]} & {*resources}]
-        patch = json.dumps([{"op": "replace", "path": "/rules", "value": kept}])
-        await asyncio.to_thread(self._kubectl, "patch", *CLUSTER_ROLE, "--type=json", "-p", patch)
 
 
 async def test_what_the_role_lacks_is_named_until_it_is_granted(
