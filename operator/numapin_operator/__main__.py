@@ -18,6 +18,7 @@ from pydantic_core import from_json
 from numapin_api import names
 from numapin_client.client import connect
 from numapin_client.errors import LoginError
+from numapin_client.events import Reporter
 from numapin_client.login.credentials import Login
 from numapin_client.login.find import find_login
 from numapin_client.resources import Key
@@ -122,9 +123,10 @@ async def operate(settings: Settings, login: Login) -> None:
         )
         api.connection.before_write = leadership.check
         api.connection.load_json = partial(from_json, cache_strings="keys")
-        cluster = ApiCluster(api, socket.gethostname())
+        reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", socket.gethostname())
+        cluster = ApiCluster(api, reporter)
         application = Application(api, cluster, leadership, login)
-        marker = Marker(api, settings.namespace, socket.gethostname(), application.clock)
+        marker = Marker(api, settings.namespace, reporter, application.clock)
         application.watch_heartbeats(lease_informer(api, settings.namespace), marker)
         if settings.annotate_pods:
             application.annotate_pods()

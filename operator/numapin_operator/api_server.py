@@ -107,15 +107,14 @@ class Cluster(Protocol):
 class ApiCluster:
     """The API server, over one client."""
 
-    def __init__(self, api: ApiClient, instance: str) -> None:
+    def __init__(self, api: ApiClient, reporter: Reporter) -> None:
         """Write over this client.
 
         Args:
             api: an open client.
-            instance: this process's name among the operators, for Events.
+            reporter: who reports Events.
         """
-        self._api = api
-        self._reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", instance)
+        self._api, self._reporter = api, reporter
 
     async def list_policies(self) -> Listed[PolicyView]:
         """All CpuPolicies, as of now; a list that expires midway is started again."""

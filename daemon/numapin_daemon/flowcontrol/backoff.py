@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Backoff:
-    """Exponential back-off with full jitter, so that many clients do not retry at once.
+    """Exponential back-off, by default with full jitter, so that many clients do not retry at once.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "full jitter".
 
@@ -16,12 +16,14 @@ class Backoff:
         cap_seconds: upper bound of all waits.
         jitter: the source of the jitter.
         failures: how many in a row.
+        spread: what part of its upper bound a wait may be shorter: 1 is full jitter, 0 none.
     """
 
     base_seconds: float = 0.5
     cap_seconds: float = 30.0
     jitter: random.Random = field(default_factory=random.Random)
     failures: int = 0
+    spread: float = 1.0
 
     def next_seconds(
         self, retry_after_seconds: float | None = None, most_seconds: float = math.inf
@@ -35,7 +37,7 @@ class Backoff:
         bound = min(self.cap_seconds, self.base_seconds * 2.0 ** min(self.failures, 30))
         bound = min(bound, most_seconds)
         self.failures += 1
-        return (retry_after_seconds or 0.0) + self.jitter.uniform(0.0, bound)
+        return (retry_after_seconds or 0.0) + self.jitter.uniform((1 - self.spread) * bound, bound)
 
     def reset(self) -> None:
         """Forget the failures after a success."""

@@ -10,6 +10,7 @@ from numapin_api import names
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_client.resources import LEASES, Json, Key, Resource
 from numapin_daemon.clock import Clock, SystemClock
+from numapin_daemon.flowcontrol.backoff import Backoff
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -79,7 +80,8 @@ class NodeLease:
         """
         self._api, self._lease, self._hung = api, lease, hung
         self._assignment, self._clock = assignment, clock or SystemClock()
-        self._problem, self._refusals = "", 0
+        self._problem = ""
+        self._refusals = Backoff(RETRY_SECONDS, REFUSED_SECONDS, spread=0.0)
 
     async def run(self) -> NoReturn:
         """Renew until cancelled."""
@@ -99,15 +101,11 @@ class NodeLease:
             if (problem := type(error).__name__) != self._problem:
                 LOG.warning("the node's Lease could not be renewed", extra={"error": error})
             self._problem = problem
-            return self._retry_seconds(refused=isinstance(error, (ForbiddenError, NotFoundError)))
-        self._problem, self._refusals = "", 0
+            is_refused = isinstance(error, (ForbiddenError, NotFoundError))
+            return self._refusals.next_seconds() if is_refused else RETRY_SECONDS
+        self._problem = ""
+        self._refusals.reset()
         return RENEW_SECONDS
-
-    def _retry_seconds(self, *, refused: bool) -> float:
-        """Count a refusal; the seconds until the next attempt."""
-        seconds = min(RETRY_SECONDS * 2.0 ** min(self._refusals, 10), REFUSED_SECONDS)
-        self._refusals += refused
-        return seconds if refused else RETRY_SECONDS
 
     async def _renew(self, assignment: Json) -> None:
         spec = {

@@ -21,17 +21,16 @@ _READY: Final = ConditionType.READY.value
 class Marker:
     """Reports silent enforcers."""
 
-    def __init__(self, api: ApiClient, namespace: str, instance: str, clock: Clock) -> None:
+    def __init__(self, api: ApiClient, namespace: str, reporter: Reporter, clock: Clock) -> None:
         """Write over this client.
 
         Args:
             api: an open client.
             namespace: where the Leases are.
-            instance: this process's name among the operators, for Events.
+            reporter: who reports Events.
             clock: the date and time of what is written.
         """
-        self._api, self._namespace, self._clock = api, namespace, clock
-        self._reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", instance)
+        self._api, self._namespace, self._reporter, self._clock = api, namespace, reporter, clock
 
     async def mark(self, node: str, beat: Beat) -> None:
         """Report that the enforcer of a node is silent, unless it has renewed or never reported.

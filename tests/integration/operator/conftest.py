@@ -13,6 +13,7 @@ from numapin_operator.api_server import ApiCluster
 from support.real.installing.own_plane import own_plane
 from support.real.operators.operator_process import OperatorProcess
 from support.real.operators.operator_world import RealWorld
+from support.values.operator import REPORTER
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,7 +52,7 @@ async def world_on(plane: ControlPlane, folder: Path) -> AsyncIterator[RealWorld
         made = RealWorld(plane, folder, admin)
         login = kubeconfig_login(str(made.operator_kubeconfig))
         api = await made.stack.enter_async_context(connect(login))
-        made.cluster = ApiCluster(api, "test")
+        made.cluster = ApiCluster(api, REPORTER)
         try:
             yield made
         finally:

@@ -23,6 +23,7 @@ from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_role import Role
 from support.real.operators.operator_world import RealWorld
+from support.values.operator import REPORTER
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ async def mark_a_silent_enforcer(world: RealWorld) -> None:
     beat = Beat.decode(await world.admin.create(LEASES, body))
     login = kubeconfig_login(str(world.operator_kubeconfig))
     async with connect(login, user_agent="numapin-operator") as api:
-        await Marker(api, names.NAMESPACE, "test", SystemClock()).mark(node, beat)
+        await Marker(api, names.NAMESPACE, REPORTER, SystemClock()).mark(node, beat)
     ready = find((await world.assignment(node))["status"]["conditions"])
     assert ready == ("Unknown", "EnforcerUnknown")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
+from numapin_client.events import Reporter
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
@@ -156,6 +157,7 @@ def pod_view(name: str, cpu: str = "2", **others: Any) -> PodView:
     return parse_pod(pod_body(name, cpu, **others))
 
 
+REPORTER = Reporter("numapin.io/operator", "test")
 POLICY = policy_view("policy", {"reserved": {"count": 2}})
 EMPTY = {"policy": {"name": "policy", "generation": 1}, "mode": "Static"}
 PLANNED = EMPTY | {"pools": {"reserved": "0-1", "shared": "0-7"}}

@@ -12,14 +12,14 @@ from numapin_operator import api_server
 from numapin_operator.api_server import LIST_CHUNK, ApiCluster, PodEvent
 from support.fakes.apiserver import FakeApiServer
 from support.real.waiting import running
-from support.values.operator import policy_body
+from support.values.operator import REPORTER, policy_body
 
 
 async def test_an_event_about_a_pod_has_the_action_that_failed() -> None:
     """Source: Kubernetes `events.k8s.io/v1`, `Event.action`: "taken/failed", not empty."""
     event = PodEvent("ns", "pod", "uid-1", "TopologyAffinityError", "no NUMA node has 8 CPUs")
     async with FakeApiServer() as server, connect(server.login) as api:
-        await ApiCluster(api, "replica-1").post_event(event)
+        await ApiCluster(api, REPORTER).post_event(event)
         (posted,) = server.objects.values()
     assert (posted["type"], posted["action"]) == ("Warning", "Place")
     assert (posted["reason"], posted["note"]) == (event.reason, event.note)
@@ -47,6 +47,6 @@ async def test_other_tasks_get_turns_while_a_list_is_decoded(
         for number in range(LIST_CHUNK + 10):
             server.put(CPU_POLICIES, policy_body(f"policy-{number}"))
         async with running(count()):
-            listed = await ApiCluster(api, "replica-1").list_policies()
+            listed = await ApiCluster(api, REPORTER).list_policies()
     assert len(listed.states) == LIST_CHUNK + 10
     assert turns[0] >= len(listed.states)

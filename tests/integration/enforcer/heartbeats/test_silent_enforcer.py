@@ -21,6 +21,7 @@ from numapin_operator.heartbeats.marker import Marker
 from numapin_operator.heartbeats.watcher import Watcher, lease_informer
 from support.real.enforcer_node import PATH, Node, spec
 from support.real.waiting import eventually, running
+from support.values.operator import REPORTER
 
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 GOAL_SECONDS = 60.0
@@ -40,7 +41,7 @@ async def watched(contract: ControlPlane, tmp_path: Path) -> AsyncIterator[None]
     admin = kubeconfig_login(str(contract.kubeconfig))
     async with connect(login, user_agent="numapin-operator") as api, connect(admin) as direct:
         leases, clock = lease_informer(api, NAMESPACE), SystemClock()
-        watcher = Watcher(leases, Marker(api, NAMESPACE, "test", clock), clock)
+        watcher = Watcher(leases, Marker(api, NAMESPACE, REPORTER, clock), clock)
         body = {"metadata": {"name": "witness", "uid": "0-witness"}}
         witness = NodeLease(direct, Key("witness", NAMESPACE), lambda: False, lambda: body)
         async with running(leases.run()), running(watcher.run()), running(witness.run()):

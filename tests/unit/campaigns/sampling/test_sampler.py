@@ -1,20 +1,20 @@
 """What the sampler makes of sets that it reads."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from pathlib import Path
 
 from numapin_campaigns.sampling.assignment_versions import AssignmentVersion
-from numapin_campaigns.sampling.cgroup_tree import Leaf
+from numapin_campaigns.sampling.cgroup_tree import Leaf, PodsTree
 from numapin_campaigns.sampling.sampler import Reported, Sampler
 
 OWNER = ("a", "main")
 MASK = 0b10
 
 
-class Tree:
+class Tree(PodsTree):
     """Leaves with sets; each runs a task but those in `idle`."""
 
     def __init__(self) -> None:
+        super().__init__(Path(), Path())
         self.leaves = {"poda/x": Leaf("poda/x", 0.0, "a", 0, "main")}
         self.sets = {"poda/x": MASK}
         self.idle: set[str] = set()
@@ -39,8 +39,7 @@ class Tree:
 def test_new_cgroups_are_timed_until_they_have_left_exclusive_cpus() -> None:
     tree, claim = Tree(), ((OWNER, MASK),)
     version = AssignmentVersion(0.0, 1, claim, claim, 1, 4)
-    sampler = Sampler(cast("Any", tree), cast("Reported", SimpleNamespace(current=version)))
-    sampler._reported.versions = []
+    sampler = Sampler(tree, Reported(version))
     sampler.sample(1.0)
     tree.sets |= {"podb/y": 0b11, "podc/y": 0b01, "podd/y": 0, "poda/x/nested": MASK}
     tree.idle |= {"podb/y", "podd/y"}

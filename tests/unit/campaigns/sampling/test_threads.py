@@ -1,9 +1,9 @@
 """What is made of the masks of threads."""
 
 from collections.abc import Iterable
-from typing import Any, cast
+from pathlib import Path
 
-from numapin_campaigns.sampling.cgroup_tree import Leaf
+from numapin_campaigns.sampling.cgroup_tree import Leaf, PodsTree
 from numapin_campaigns.sampling.threads import LOOK_SECONDS, ThreadLooks, parse_status
 
 KEY = ("a", "main")
@@ -12,14 +12,14 @@ OWNER, OTHER = Leaf("poda/x", 0.0, "a", 0, "main"), Leaf("podb/y", 0.0, "b", 0, 
 NESTED = Leaf("poda/x/nested", 0.0, "a", 0)
 
 
-class World:
+class World(PodsTree):
     """The processes of each cgroup are its place in the list; each has one thread."""
 
-    leaves = {one.path: one for one in (OWNER, OTHER, NESTED)}
-
-    def __init__(self) -> None:
+    def __init__(self, root: Path = Path()) -> None:
+        super().__init__(root, root)
+        self.leaves = {one.path: one for one in (OWNER, OTHER, NESTED)}
         self.masks = {"poda/x": ALL, "podb/y": ALL, "poda/x/nested": ALL}
-        self.looks = ThreadLooks(cast("Any", self), self.threads)
+        self.looks = ThreadLooks(self, self.threads)
 
     def pids(self, leaf: Leaf) -> list[int]:
         return [list(self.leaves).index(leaf.path)]

@@ -21,3 +21,12 @@ def test_one_wait_can_be_limited_but_not_what_the_server_asked_for() -> None:
     backoff = Backoff(base_seconds=100.0)
     assert all(backoff.next_seconds(most_seconds=3.0) <= 3.0 for _ in range(50))
     assert 10.0 <= backoff.next_seconds(10.0, most_seconds=3.0) <= 13.0
+
+
+def test_a_back_off_without_a_spread_doubles_exactly() -> None:
+    backoff = Backoff(base_seconds=5.0, cap_seconds=30.0, spread=0.0)
+    assert [backoff.next_seconds() for _ in range(4)] == [5.0, 10.0, 20.0, 30.0]
+    backoff.reset()
+    assert backoff.next_seconds() == 5.0
+    near = Backoff(base_seconds=100.0, cap_seconds=100.0, spread=0.25)
+    assert all(75.0 <= near.next_seconds() <= 100.0 for _ in range(100))

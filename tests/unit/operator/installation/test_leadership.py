@@ -19,7 +19,7 @@ from numapin_operator.installation.observed_lease import LeaseTiming
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
-from support.values.operator import node_view
+from support.values.operator import REPORTER, node_view
 
 LEASE = Key("numapin-operator", "numapin-system")
 FAST = LeaseTiming(lease_seconds=30.0, renew_deadline_seconds=20.0, retry_seconds=0.01)
@@ -115,7 +115,7 @@ async def test_nothing_is_written_without_the_lead(server: FakeApiServer) -> Non
     leadership = Leadership(ManualClock())
     async with connect(server.login) as api:
         api.connection.before_write = leadership.check
-        cluster = ApiCluster(api, "test")
+        cluster = ApiCluster(api, REPORTER)
         leadership.extend(math.inf)
         made = await cluster.create_assignment(node_view(), NodeAssignmentSpec())
         leadership.end()

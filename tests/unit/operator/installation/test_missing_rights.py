@@ -13,7 +13,7 @@ from numapin_operator.installation.missing_rights import FORGET_SECONDS, Missing
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer, status
 from support.fakes.manual_clock import ManualClock
-from support.values.operator import node_view
+from support.values.operator import REPORTER, node_view
 
 WHO = 'User "system:serviceaccount:numapin-system:numapin-operator"'
 EVENT = PodEvent("default", "a", "uid", "NotEnoughCPUs", "4 wanted")
@@ -41,7 +41,7 @@ def rights(api: ApiClient, clock: ManualClock) -> MissingRights:
 async def test_a_missing_right_is_named_until_a_write_succeeds(
     server: FakeApiServer, api: ApiClient, rights: MissingRights
 ) -> None:
-    cluster = ApiCluster(api, "test")
+    cluster = ApiCluster(api, REPORTER)
     server.answers = [no_right("create", "nodeassignments")]
     with pytest.raises(ForbiddenError, match="apply the manifests of this version again"):
         await cluster.create_assignment(node_view(), NodeAssignmentSpec())
@@ -72,7 +72,7 @@ async def test_a_missing_right_is_named_until_a_write_succeeds(
 async def test_an_answer_that_only_who_has_the_right_gets_shows_that_it_is_back(
     server: FakeApiServer, api: ApiClient, rights: MissingRights, code: int, reason: str
 ) -> None:
-    cluster = ApiCluster(api, "test")
+    cluster = ApiCluster(api, REPORTER)
     refused = Answer(code, body=json.dumps(status(code, reason, "no")).encode())
     server.answers = [no_right("create", "nodeassignments"), refused]
     for _ in range(2):
@@ -94,7 +94,7 @@ async def test_a_tenant_cannot_make_the_operator_unready(
 ) -> None:
     server.answers = [forbidden(why)]
     with pytest.raises(ForbiddenError) as caught:
-        await ApiCluster(api, "test").post_event(EVENT)
+        await ApiCluster(api, REPORTER).post_event(EVENT)
     assert "manifests" not in str(caught.value)
     assert rights.describe() == {}
 
@@ -105,7 +105,7 @@ async def test_a_policy_cannot_make_the_operator_unready_by_asking_for_evictions
     """The right is that of a component, which need not be installed."""
     server.answers = [no_right("create", "pods/eviction")]
     with pytest.raises(ForbiddenError):
-        await ApiCluster(api, "test").evict("default", "a", "uid")
+        await ApiCluster(api, REPORTER).evict("default", "a", "uid")
     assert rights.describe() == {}
 
 
@@ -114,7 +114,7 @@ async def test_a_write_that_is_not_tried_again_is_forgotten(
 ) -> None:
     server.answers = [no_right("create", "events"), no_right("patch", "leases")]
     with pytest.raises(ForbiddenError):
-        await ApiCluster(api, "test").post_event(EVENT)
+        await ApiCluster(api, REPORTER).post_event(EVENT)
     await clock.advance(1)
     with pytest.raises(ForbiddenError):
         await api.merge_patch(LEASES, Key("a", "b"), {})
