@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 
 class Needs(StrEnum):
@@ -64,7 +63,3 @@ class PlannedFault:
 def possible(faults: Iterable[Fault], able: Collection[Needs]) -> tuple[Fault, ...]:
     """The faults that a campaign with these abilities can have."""
     return tuple(one for one in faults if one.needs <= frozenset(able))
-
-
-SEEDS: Final = 1_000_000
-"""A new seed is one of so many."""
