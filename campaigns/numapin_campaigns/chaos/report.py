@@ -9,7 +9,6 @@ from typing import Any, Final
 from numapin_campaigns.chaos.cluster_state import Memory
 from numapin_campaigns.chaos.plan import ChaosPlan
 from numapin_campaigns.frame.report import Report, spread
-from numapin_campaigns.parts.part import ENFORCER
 from numapin_campaigns.sampling.assignment_versions import ContainerKey
 from numapin_campaigns.sampling.samples import Anomaly, AnomalyKind, Overwrite, Samples
 from numapin_campaigns.sampling.threads import LOOK_SECONDS
@@ -118,7 +117,6 @@ class PodsReport(Report[Anomaly]):
             **self.samples.to_json(),
             "realTimePriority": self.realtime,
             **self._reverts(),
-            "newCgroupsOnExclusiveCPUs": self._unfenced(),
             "fencedByTheStandby": self.fenced,
             "injected": dict(self.injected),
             "enforcerMiB": _memory(self.memory["enforcer"]),
@@ -152,21 +150,6 @@ class PodsReport(Report[Anomaly]):
             ),
             "driftCount": self.drift_count,
         }
-
-    def _unfenced(self) -> dict[str, Any]:
-        """Milliseconds in which new cgroups had exclusive CPUs of others, with or without a task.
-
-        Those that a single sample saw so are counted with the time until the next one.
-        """
-        down = [one for one in self.downtimes if one.part == ENFORCER]
-        times: dict[str, list[float]] = {"enforcer runs": [], "enforcer away": []}
-        for one in self.samples.unfenced:
-            away = any(
-                each.killed_at <= one.fenced_at and one.seen_at <= each.ready_at for each in down
-            )
-            milliseconds = (one.fenced_at - one.seen_at) * 1000
-            times["enforcer away" if away else "enforcer runs"].append(milliseconds)
-        return {when: spread(sorted(found)) for when, found in times.items()}
 
 
 def grouped(anomalies: Sequence[Anomaly]) -> list[dict[str, Any]]:

@@ -42,7 +42,6 @@ from numapin_campaigns.sampling.samples import (
     AnomalyKind,
     Samples,
     Seen,
-    Unfenced,
 )
 from numapin_campaigns.sampling.threads import Owner, ThreadLooks
 from numapin_client.cache.informer import Informer
@@ -104,11 +103,6 @@ class Sampler:
         self._alive: set[str] = set()
         self._times: list[float] = []
         self._with_exclusive = 0
-        self._known: set[str] = set()
-        """The cgroups that had no exclusive CPU of others in some sample."""
-        self._open: set[str] = set()
-        """The new cgroups that have had one in every sample so far."""
-        self._unfenced: list[Unfenced] = []
         self._threads = ThreadLooks(tree)
 
     def run(self, stop: threading.Event) -> Samples:
@@ -139,7 +133,6 @@ class Sampler:
             tuple(self._anomalies),
             tuple(self._reported.versions),
             tuple(self._seen.values()),
-            tuple(self._unfenced),
         )
 
     def _record_cgroups(self, now: float) -> None:
@@ -159,7 +152,6 @@ class Sampler:
         """Compare the kernel with one version; returns whether an exclusive container runs."""
         tree = self._tree
         if not version.spec_exclusive:
-            self._known = set(tree.leaves)
             return False
         sets = [(leaf, cpus) for leaf in tree.leaves.values() if (cpus := tree.cpus(leaf))]
         has = {leaf.path: cpus for leaf, cpus in sets}
@@ -173,25 +165,9 @@ class Sampler:
         self._check_exclusive_pairs(
             [leaf for leaf, cpus in sets if not cpus & version.shared], version
         )
-        self._record_new(exclusive, has)
         for found, leaf in self._threads.look(time.monotonic(), exclusive, sets):
             self._note(found, leaf)
         return bool(exclusive)
-
-    def _record_new(self, exclusive: Sequence[Owner], has: Mapping[str, int]) -> None:
-        """Record how long new cgroups have had exclusive CPUs of others since they were seen."""
-        now = time.monotonic()
-        new = {path: cpus for path, cpus in has.items() if path not in self._known}
-        owners = {leaf.path: mask for _, leaf, mask in exclusive}
-        taking = {one.other for one in shared(owners, new)}
-        self._open |= taking
-        self._known |= new.keys() - taking
-        for path in new.keys() - taking:
-            if path in self._open:
-                seen_at = self._tree.leaves[path].seen_at
-                self._unfenced.append(Unfenced(path, seen_at, now))
-        self._known &= self._tree.leaves.keys()
-        self._open &= self._tree.leaves.keys() - self._known
 
     def _find(self, key: ContainerKey) -> Leaf | None:
         uid, name = key

@@ -92,15 +92,6 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfenced:
-    """A new cgroup that had another's exclusive CPU, with or without a task, until `fenced_at`."""
-
-    path: str
-    seen_at: float
-    fenced_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class Samples:
     """Everything that the sampler recorded.
 
@@ -115,7 +106,6 @@ class Samples:
     anomalies: tuple[Anomaly, ...]
     versions: tuple[AssignmentVersion, ...]
     seen: tuple[Seen, ...]
-    unfenced: tuple[Unfenced, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The counts and gaps, without the lists."""

@@ -17,7 +17,6 @@ from numapin_campaigns.sampling.samples import (
     Overwrite,
     Samples,
     Seen,
-    Unfenced,
 )
 
 OWNER: ContainerKey = ("uid-a", "main")
@@ -43,17 +42,11 @@ def report() -> PodsReport:
         Seen("podb/y", "uid-b", "main", 2.0, None),
     )
     versions = (AssignmentVersion(1.0, 1), AssignmentVersion(2.0, 2, CLAIM, CLAIM, 1, 4))
-    unfenced = (
-        Unfenced("podb/y", 3.0, 3.002),
-        Unfenced("podc/y", 3.5, 3.501),
-        Unfenced("podd/y", 4.2, 4.5),
-        Unfenced("pode/y", 3.9, 4.0),
-    )
     by_hand = [(Excuse.INJECTED, anomaly(at)) for at in (1.0, 1.05, 1.1, 7.0, 7.01)]
     return PodsReport(
         seed=5,
         plan=make_plan(5, 20),
-        samples=Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen, unfenced),
+        samples=Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen),
         verdict=Verdict((anomaly(3.0), anomaly(3.25)), tuple(by_hand)),
         overwrites=[
             overwrite(0.004),
@@ -89,10 +82,6 @@ def test_figures_are_counted_and_measured(report: PodsReport) -> None:
         "OverwriteExclusive: Reverted": 3,
         "OverwriteExclusive: Remained": 1,
     }
-    assert figures["newCgroupsOnExclusiveCPUs"] == {
-        "enforcer runs": {"count": 2, "p50": 2.0, "p99": 2.0, "max": 2.0},
-        "enforcer away": {"count": 2, "p50": 300.0, "p99": 300.0, "max": 300.0},
-    }
     assert figures["downSeconds"] == {"enforcer": 2.5}
     assert figures["enforcerMiB"] == {
         "first": 50.0,
@@ -127,5 +116,5 @@ def test_the_summary_names_what_is_wrong(report: PodsReport) -> None:
     assert "seed: 5\n" in page
     assert "podsRun: 2\npodsEnded: 1\n" in page
     assert "violations: 2\n  kind Overlap, container uid-a/main" in page
-    assert "CPUs: enforcer runs (count 2, p50 2.0, p99 2.0, max 2.0), enforcer away (" in page
+    assert "revertMilliseconds: count 2, p50 4.0, p99 4.0, max 4.0\n" in page
     assert "PROBLEM: not so after 150 s: it rains" in page

@@ -36,7 +36,7 @@ class Tree(PodsTree):
         return self.runs(leaf)
 
 
-def test_new_cgroups_are_timed_until_they_have_left_exclusive_cpus() -> None:
+def test_a_cgroup_with_a_task_on_exclusive_cpus_is_an_anomaly() -> None:
     tree, claim = Tree(), ((OWNER, MASK),)
     version = AssignmentVersion(0.0, 1, claim, claim, 1, 4)
     sampler = Sampler(tree, Reported(version))
@@ -44,9 +44,8 @@ def test_new_cgroups_are_timed_until_they_have_left_exclusive_cpus() -> None:
     tree.sets |= {"podb/y": 0b11, "podc/y": 0b01, "podd/y": 0, "poda/x/nested": MASK}
     tree.idle |= {"podb/y", "podd/y"}
     sampler.sample(2.0)
-    assert sampler.samples().unfenced == ()
+    assert sampler.samples().anomalies == ()
     tree.sets |= {"podb/y": 0b01, "podd/y": 0b01, "podc/y": 0b11}
     sampler.sample(3.0)
-    (one,) = sampler.samples().unfenced
-    assert (one.path, one.seen_at) == ("podb/y", 2.0)
-    assert [each.path for each in sampler.samples().anomalies] == ["podc/y"]
+    (one,) = sampler.samples().anomalies
+    assert (one.path, one.found, one.seen_at) == ("podc/y", 0b11, 2.0)
