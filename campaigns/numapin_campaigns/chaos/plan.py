@@ -51,15 +51,10 @@ class End(StrEnum):
     """Deleted with grace period 0 while its process ignores SIGTERM."""
 
 
-EXCLUSIVE_KINDS: Final = (
-    PodKind.EXCLUSIVE,
-    PodKind.EXCLUSIVE_AFTER_INIT,
-    PodKind.EXCLUSIVE_WITH_SIDECAR,
-)
 FAULTS: Final = possible(ALL, (Needs.RUNTIME, Needs.THREAD))
 """One part is hit at a time."""
 
-_EXCLUSIVE_KINDS: Final = {
+EXCLUSIVE_KINDS: Final = {
     PodKind.EXCLUSIVE: 6,
     PodKind.EXCLUSIVE_AFTER_INIT: 2,
     PodKind.EXCLUSIVE_WITH_SIDECAR: 2,
@@ -151,7 +146,7 @@ def make_plan(seed: int, pods: int, *, spare_enforcer: bool = False) -> ChaosPla
 
 
 def _exclusive_pod(source: random.Random, number: int) -> PlannedPod:
-    kind, end = _draw(source, _EXCLUSIVE_KINDS), _draw(source, _EXCLUSIVE_ENDS)
+    kind, end = _draw(source, EXCLUSIVE_KINDS), _draw(source, _EXCLUSIVE_ENDS)
     life, early = source.uniform(0.2, 1.5), source.random() < 0.3
     planned = PlannedPod(f"exclusive-{number}", kind, end, round(life, 2), early)
     if number % RESIZED_EXCLUSIVE:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from numapin_campaigns.chaos.plan import End, PlannedPod, PodKind
-from numapin_lab.node.image import IMAGE
+from numapin_lab.running_lab import pod
 
-LABEL: Final = "numapin-chaos"
 GRACE_SECONDS: Final = 2
 STUBBORN_GRACE_SECONDS: Final = 30
 
@@ -20,54 +19,33 @@ _PROBED: Final = {
 _EARLY: Final = "sleep 0.2"
 
 
-def manifest(pod: PlannedPod) -> dict[str, Any]:
+def manifest(planned: PlannedPod) -> dict[str, Any]:
     """The manifest of a planned pod; its containers end as planned."""
-    forced = pod.end is End.FORCED
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod.name, "namespace": "default", "labels": {LABEL: "true"}},
-        "spec": {
-            "terminationGracePeriodSeconds": STUBBORN_GRACE_SECONDS if forced else GRACE_SECONDS,
-            "restartPolicy": "Never",
-            "automountServiceAccountToken": False,
-        }
-        | _containers(pod),
-    }
+    made = pod(planned.name)
+    is_forced = planned.end is End.FORCED
+    grace_seconds = STUBBORN_GRACE_SECONDS if is_forced else GRACE_SECONDS
+    made["spec"] |= {"terminationGracePeriodSeconds": grace_seconds, **_containers(planned)}
+    return made
 
 
-def resize(pod: PlannedPod, cpu: str) -> dict[str, Any]:
+def resize(planned: PlannedPod, cpu: str) -> dict[str, Any]:
     """What is applied to the subresource `resize` of a planned pod with one container."""
     amounts = _MEMORY | {"cpu": cpu}
     container = {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod.name, "namespace": "default"},
-        "spec": {"containers": [container]},
-    }
+    return pod(planned.name) | {"spec": {"containers": [container]}}
 
 
 def resident(name: str, requests: Mapping[str, str]) -> dict[str, Any]:
     """A busy pod that runs for the whole run: BestEffort, or Burstable with these requests."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "restartPolicy": "Always",
-            "automountServiceAccountToken": False,
-            "containers": [
-                _container("main", _busy(None, stubborn=False)) | {"resources": _requests(requests)}
-            ],
-        },
-    }
+    made = pod(name)
+    main = _container("main", _busy(None, stubborn=False)) | {"resources": _requests(requests)}
+    made["spec"] |= {"restartPolicy": "Always", "containers": [main]}
+    return made
 
 
-def _containers(pod: PlannedPod) -> dict[str, Any]:
-    seconds = pod.life_seconds if pod.end is End.BY_ITSELF else None
-    stubborn = pod.end is End.FORCED
+def _containers(planned: PlannedPod) -> dict[str, Any]:
+    seconds = planned.life_seconds if planned.end is End.BY_ITSELF else None
+    stubborn = planned.end is End.FORCED
     idle, busy = _idle(seconds, stubborn=stubborn), _busy(seconds, stubborn=stubborn)
     main, side = _container("main", busy), _container("side", idle)
     exclusive = _limited("main", idle, _WHOLE)
@@ -88,12 +66,12 @@ def _containers(pod: PlannedPod) -> dict[str, Any]:
             "containers": [main | _PROBED, side],
         },
     }
-    return made[pod.kind]
+    return made[planned.kind]
 
 
 def _container(name: str, script: str) -> dict[str, Any]:
-    command = ["sh", "-c", script]
-    return {"name": name, "image": IMAGE, "imagePullPolicy": "Never", "command": command}
+    (container,) = pod("", ("sh", "-c", script))["spec"]["containers"]
+    return {**container, "name": name}
 
 
 def _limited(name: str, script: str, amounts: Mapping[str, str]) -> dict[str, Any]:
