@@ -2,9 +2,9 @@
 
 import copy
 import random
-from typing import Any
+from typing import Any, Final
 
-from numapin_campaigns.hostile.operations import Cast, Operation, weighted
+from numapin_campaigns.hostile.operations import Cast, Operation, author
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Json, Key
 
 LISTS = ["0-3", "0-65535", "5", "0,2,4,6", "8191", "0-8191", "0-1023", "3-1", "0-0", "7-9", "0-63"]
@@ -153,13 +153,7 @@ def reborn(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
     return [gone, Operation("node registered", "create", NODES, Key(name), body)]
 
 
-IDEAS: list[tuple[int, Any]] = [
+LIAR: Final = author(
     (5, flapping), (8, bent), (4, claims), (4, complaints), (2, heavy), (3, emptied),
     (4, node_object), (1, reborn),
-]  # fmt: skip
-
-
-def liar(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
-    """The node's next requests."""
-    found: list[Operation] = weighted(rng, IDEAS)(rng, number, cast)
-    return found
+)  # fmt: skip

@@ -7,7 +7,6 @@ to (`Cast`), so that a failure can be repeated with the same seed.
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from numapin_client.resources import Json, Key, Resource
 
@@ -66,6 +65,11 @@ Author = Callable[[random.Random, int, Cast], list[Operation]]
 """Makes the next operations; empty if its idea does not apply now."""
 
 
-def weighted(rng: random.Random, ideas: Sequence[tuple[int, Any]]) -> Any:
-    """One of the ideas, each with its weight."""
-    return rng.choices([idea for _, idea in ideas], [weight for weight, _ in ideas])[0]
+def author(*ideas: tuple[int, Author]) -> Author:
+    """Follows one of these ideas at a time, each with its weight."""
+    makers, weights = [one for _, one in ideas], [weight for weight, _ in ideas]
+
+    def operations(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
+        return rng.choices(makers, weights)[0](rng, number, cast)
+
+    return operations

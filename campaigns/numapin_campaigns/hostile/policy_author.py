@@ -4,9 +4,9 @@ No policy of this author governs the control nodes: theirs has a higher priority
 """
 
 import random
-from typing import Any
+from typing import Final
 
-from numapin_campaigns.hostile.operations import Cast, Operation, weighted
+from numapin_campaigns.hostile.operations import Cast, Operation, author
 from numapin_client.resources import CPU_POLICIES, NAMESPACES, Json, Key
 
 POLICIES = 12
@@ -123,10 +123,4 @@ def namespace(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
     return [Operation("label namespace", "patch", NAMESPACES, Key("hostile"), body)]
 
 
-IDEAS: list[tuple[int, Any]] = [(4, create), (6, edit), (3, delete), (3, namespace)]
-
-
-def policy_author(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
-    """The author's next requests."""
-    found: list[Operation] = weighted(rng, IDEAS)(rng, number, cast)
-    return found
+POLICY_AUTHOR: Final = author((4, create), (6, edit), (3, delete), (3, namespace))

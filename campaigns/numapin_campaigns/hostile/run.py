@@ -16,11 +16,11 @@ from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.frame.plain import PlainReport
 from numapin_campaigns.hostile.disturbances import DISTURBANCES, Disturbances
 from numapin_campaigns.hostile.invariants import Bounds, Checks
-from numapin_campaigns.hostile.liar import liar
+from numapin_campaigns.hostile.liar import LIAR
 from numapin_campaigns.hostile.operations import Author, Cast, Operation
-from numapin_campaigns.hostile.policy_author import policy_author
+from numapin_campaigns.hostile.policy_author import POLICY_AUTHOR
 from numapin_campaigns.hostile.stage import Stage
-from numapin_campaigns.hostile.tenant import tenant
+from numapin_campaigns.hostile.tenant import TENANT
 from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
@@ -31,9 +31,9 @@ from numapin_lab.played.machines import captured
 from numapin_lab.played.operator_process import OperatorRun
 
 AUTHORS: dict[str, tuple[Author, float]] = {
-    "tenant": (tenant, 0.5),
-    "node": (liar, 0.7),
-    "policy": (policy_author, 2.5),
+    "tenant": (TENANT, 0.5),
+    "node": (LIAR, 0.7),
+    "policy": (POLICY_AUTHOR, 2.5),
 }
 """Each author, and the mean seconds between two of its ideas."""
 

@@ -1,9 +1,9 @@
 """What a tenant does who may create, change and delete pods in a namespace."""
 
 import random
-from typing import Any
+from typing import Final
 
-from numapin_campaigns.hostile.operations import Cast, Operation, weighted
+from numapin_campaigns.hostile.operations import Cast, Operation, author
 from numapin_client.resources import PODS, Json, Key
 
 NAMESPACE = "hostile"
@@ -160,13 +160,7 @@ def elsewhere(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
     return [*_create("pod without a node", body), bind]
 
 
-IDEAS: list[tuple[int, Any]] = [
+TENANT: Final = author(
     (6, valid), (6, amounts), (4, mirror), (2, crowd), (4, wordy), (1, flood),
     (8, change), (12, delete), (2, elsewhere),
-]  # fmt: skip
-
-
-def tenant(rng: random.Random, number: int, cast: Cast) -> list[Operation]:
-    """The tenant's next requests."""
-    found: list[Operation] = weighted(rng, IDEAS)(rng, number, cast)
-    return found
+)  # fmt: skip
