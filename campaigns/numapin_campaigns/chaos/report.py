@@ -19,12 +19,6 @@ ROW_SECONDS: Final = 0.1
 THREAD_ROW_SECONDS: Final = 3 * LOOK_SECONDS
 """The same for threads, which are looked at less often."""
 
-KUBELET: Final = (
-    "kubelet 1.36, for comparison: an exclusive CPU stays shared for 2.2 / 6.2 / 9.6 s; two "
-    "containers share one exclusive CPU for 1.7 s after a forced deletion (3 of 3); overwritten "
-    "sets are neither reverted in 45 s nor reported"
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PodsReport(Report[Anomaly]):
@@ -122,7 +116,6 @@ class PodsReport(Report[Anomaly]):
             "enforcerMiB": _memory(self.memory["enforcer"]),
             "operatorMiB": _memory(self.memory["operator"]),
             "enforcerFilesAndWatches": {"before": self.files[0], "after": self.files[1]},
-            "staticPolicyOfTheKubelet": KUBELET,
         }
 
     def shown(self, found: Sequence[Anomaly]) -> list[dict[str, Any]]:
