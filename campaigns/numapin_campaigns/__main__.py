@@ -1,7 +1,6 @@
 """`python -m numapin_campaigns`: run one campaign."""
 
 import argparse
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -15,13 +14,12 @@ from numapin_campaigns.histories import command as histories
 from numapin_campaigns.histories.worlds import command as worlds
 from numapin_campaigns.hostile import command as hostile
 from numapin_campaigns.moves import command as moves
+from numapin_lab.__main__ import INTERRUPTED, add_folder
 from numapin_lab.components.build import say
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.requirements import check
 
-DEFAULT_FOLDER = ".lab"
-INTERRUPTED = 130
 _DESCRIPTION = (
     "Campaigns, most of them on a real one-node Kubernetes of their own. docs/lab.md describes "
     "them. The exit status is 1 after a violation."
@@ -71,11 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
         )
         one.add_options(command)
         if one.has_lab:
-            command.add_argument(
-                "--dir",
-                default=os.environ.get("NUMAPIN_LAB", DEFAULT_FOLDER),
-                help="the lab's folder; several labs live side by side (default: %(default)s)",
-            )
+            add_folder(command)
     return parser
 
 

@@ -54,12 +54,17 @@ def build_parser() -> argparse.ArgumentParser:
     _add_program(commands.add_parser("guest", help="run a command in the node of a lab with --vm"))
     _add_vm(commands.add_parser("vm", help="run a command in a virtual machine with NUMA nodes"))
     for command in commands.choices.values():
-        command.add_argument(
-            "--dir",
-            default=os.environ.get("NUMAPIN_LAB", DEFAULT_FOLDER),
-            help="the lab's folder; several labs live side by side (default: %(default)s)",
-        )
+        add_folder(command)
     return parser
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a lab."""
+    parser.add_argument(
+        "--dir",
+        default=os.environ.get("NUMAPIN_LAB", DEFAULT_FOLDER),
+        help="the lab's folder; several labs live side by side (default: %(default)s)",
+    )
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
