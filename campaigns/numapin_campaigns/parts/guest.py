@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from numapin_campaigns.parts.all_parts import LOOK_SECONDS, Parts
+from numapin_campaigns.parts.installation import probe
 from numapin_campaigns.parts.part import (
     API_SERVER,
     ENFORCER,
@@ -40,12 +41,20 @@ class GuestStandby(Part):
 
 def agents(lab: RunningVmLab, operator: Agent) -> dict[str, Part]:
     """Operator, enforcer and standby; it asks seldom whether they are ready."""
-    enforcer = lab.agent(ENFORCER)
     return {
-        OPERATOR: Part(operator.daemon, lambda _: operator.ready(), poll_seconds=LOOK_SECONDS),
-        ENFORCER: Part(enforcer.daemon, lambda _: enforcer.ready(), poll_seconds=LOOK_SECONDS),
+        OPERATOR: _agent(operator),
+        ENFORCER: _agent(lab.agent(ENFORCER)),
         STANDBY: GuestStandby(guest_standby(lab.cluster.vm), poll_seconds=LOOK_SECONDS),
     }
+
+
+def _agent(agent: Agent) -> Part:
+    return Part(
+        agent.daemon,
+        lambda _: agent.ready(),
+        poll_seconds=LOOK_SECONDS,
+        says=lambda: probe(agent.port, "readyz").decode(),
+    )
 
 
 class GuestParts(Parts):

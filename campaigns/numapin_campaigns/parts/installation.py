@@ -98,7 +98,11 @@ def parts_of(lab: RunningLab, installed: Installation) -> Parts:
     return Parts(
         {
             OPERATOR: Part(daemons[OPERATOR], installed.operator_decides),
-            ENFORCER: Part(daemons[ENFORCER], lambda _: enforcer_passed(installed)),
+            ENFORCER: Part(
+                daemons[ENFORCER],
+                lambda _: enforcer_passed(installed),
+                says=lambda: installed.page("enforcer", "readyz").decode(),
+            ),
             STANDBY: LoggingPart(standby, log=lambda: installed.log(STANDBY), text=STANDING_BY),
             API_SERVER: Part(
                 cluster.plane.apiserver, lambda _: cluster.api.ready(), grace_seconds=STOP_SECONDS

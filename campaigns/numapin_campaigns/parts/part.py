@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_campaigns.parts.logs import LogLines
+from numapin_lab.errors import LabError
 from numapin_lab.processes.daemons import POLL_SECONDS, Watched, kill, stop, wait_until
 from numapin_lab.vm.node import GuestDaemon
 
@@ -33,6 +34,7 @@ class Part:
         begin: starts it, where that takes more than `daemon.start`.
         grace_seconds: for so long it may end in good order when it is killed.
         poll_seconds: between two questions whether it is ready; each of them loads a guest.
+        says: what it answers when it is asked why it is not ready.
     """
 
     daemon: Watched
@@ -40,6 +42,7 @@ class Part:
     begin: Callable[[], object] | None = None
     grace_seconds: float = 0.0
     poll_seconds: float = POLL_SECONDS
+    says: Callable[[], str] = str
     _ended_at: float = field(default=0.0, init=False)
 
     def kill(self) -> bool:
@@ -72,12 +75,15 @@ class Part:
         """Return when it runs and is ready.
 
         Raises:
-            LabError: it has ended, or is not ready in time.
+            LabError: it has ended, or is not ready in time; the message has what it says.
         """
         daemon = self.daemon
         wait_until(lambda: daemon.pid() is not None, f"a new {daemon.name}", seconds)
         what = f"the {daemon.name} to be ready"
-        wait_until(self.ready, what, seconds, daemon, self.poll_seconds)
+        try:
+            wait_until(self.ready, what, seconds, daemon, self.poll_seconds)
+        except LabError as error:
+            raise LabError(f"{error}\nits answer: {self.says() or 'none'}") from error
 
     def _end(self, pid: int) -> None:
         if isinstance(self.daemon, GuestDaemon):

@@ -106,10 +106,11 @@ def test_downtimes_tell_whether_a_part_was_up() -> None:
 
 
 def test_a_part_that_did_not_become_ready_stays_down() -> None:
-    parts = Parts({"enforcer": PlayedPart(Process("enforcer"), lambda _: False)})
+    part = PlayedPart(Process("enforcer"), lambda _: False, says=lambda: "enforcement: not ok")
+    parts = Parts({"enforcer": part})
     parts.kill("enforcer")
     parts.start("enforcer")
-    with pytest.raises(LabError, match="in vain for the enforcer to be ready"):
+    with pytest.raises(LabError, match=r"(?s)for the enforcer to be ready.*: enforcement: not ok$"):
         parts.wait_ready("enforcer", 0.0)
     parts.look()
     assert parts.is_starting("enforcer")
