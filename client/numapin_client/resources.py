@@ -1,5 +1,6 @@
 """The resources that numapin uses, and their paths on the API server. Does no I/O."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -81,6 +82,9 @@ RESOURCE_CLAIMS: Final = Resource(
     "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True
 )
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+CONTROLLER_REVISIONS: Final = Resource(
+    "apps", "v1", "controllerrevisions", "ControllerRevision", namespaced=True
+)
 CPU_POLICIES: Final = Resource(
     names.GROUP, names.VERSION, names.CPU_POLICY_PLURAL, names.CPU_POLICY_KIND, namespaced=False
 )
@@ -105,6 +109,15 @@ NODE_TOPOLOGIES: Final = Resource(
     names.NODE_TOPOLOGY_KIND,
     namespaced=False,
 )
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """JSON without spaces, as the API server writes it.
+
+    It keeps a part that it does not decode, such as the data of a ControllerRevision, as it was
+    sent. A patch of another part rewrites it, and spaces that go then count as a change of it.
+    """
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def is_older(version: str, than: str) -> bool:

@@ -124,10 +124,11 @@ async def operate(settings: Settings, login: Login) -> None:
         api.connection.before_write = leadership.check
         api.connection.load_json = partial(from_json, cache_strings="keys")
         reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", socket.gethostname())
-        cluster = ApiCluster(api, reporter)
+        cluster = ApiCluster(api, reporter, settings.namespace)
         application = Application(api, cluster, leadership, login)
         marker = Marker(api, settings.namespace, reporter, application.clock)
         application.watch_heartbeats(lease_informer(api, settings.namespace), marker)
+        application.watch_revisions(api, settings.namespace)
         if settings.annotate_pods:
             application.annotate_pods()
         about = {"service.instance.id": socket.gethostname()}

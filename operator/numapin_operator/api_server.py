@@ -11,6 +11,7 @@ from numapin_client.client import ApiClient, Source
 from numapin_client.errors import AlreadyExistsError, GoneError, NotFoundError
 from numapin_client.events import NORMAL, WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
+    CONTROLLER_REVISIONS,
     CPU_POLICIES,
     NODE_ASSIGNMENTS,
     NODES,
@@ -22,6 +23,7 @@ from numapin_daemon.slices import Slices
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
 
@@ -91,6 +93,12 @@ class Cluster(Protocol):
     ) -> PolicyView:
         """Replace the status of a CpuPolicy that is still as in `before`."""
 
+    async def create_revision(self, revision: Revision) -> None:
+        """Store a generation of a policy; raises AlreadyExistsError if its name is taken."""
+
+    async def delete_revision(self, name: str) -> None:
+        """Delete a stored generation."""
+
     async def post_event(self, event: PodEvent) -> None:
         """Post an Event about a pod; a second one that is posted once is left out."""
 
@@ -107,14 +115,17 @@ class Cluster(Protocol):
 class ApiCluster:
     """The API server, over one client."""
 
-    def __init__(self, api: ApiClient, reporter: Reporter) -> None:
+    def __init__(
+        self, api: ApiClient, reporter: Reporter, namespace: str = names.NAMESPACE
+    ) -> None:
         """Write over this client.
 
         Args:
             api: an open client.
             reporter: who reports Events.
+            namespace: that of the operator, where it stores what it has to remember.
         """
-        self._api, self._reporter = api, reporter
+        self._api, self._reporter, self._namespace = api, reporter, namespace
 
     async def list_policies(self) -> Listed[PolicyView]:
         """All CpuPolicies, as of now; a list that expires midway is started again."""
@@ -190,6 +201,14 @@ class ApiCluster:
         metadata = {"name": before.name, "uid": before.uid, "resourceVersion": str(before.version)}
         body = {"metadata": metadata, "status": status.to_wire()}
         return PolicyView.decode(await self._api.update(CPU_POLICIES, body, "status"))
+
+    async def create_revision(self, revision: Revision) -> None:
+        """Create its ControllerRevision, which the policy owns."""
+        await self._api.create(CONTROLLER_REVISIONS, revision.to_object(self._namespace))
+
+    async def delete_revision(self, name: str) -> None:
+        """Delete a ControllerRevision of the operator's namespace."""
+        await self._api.delete(CONTROLLER_REVISIONS, Key(name, self._namespace))
 
     async def post_event(self, event: PodEvent) -> None:
         """Post it in the pod's namespace, so that `kubectl describe pod` shows it."""

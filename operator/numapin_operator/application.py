@@ -11,7 +11,7 @@ from numapin_client.cache.informer import Informer
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
 from numapin_client.login.credentials import Login
-from numapin_client.resources import CPU_POLICIES
+from numapin_client.resources import CONTROLLER_REVISIONS, CPU_POLICIES
 from numapin_client.transport.server_time import ServerClock
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
@@ -28,11 +28,16 @@ from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.missing_rights import MissingRights
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage, describe_outages
-from numapin_operator.observe.informers import build_informers
+from numapin_operator.observe.informers import (
+    build_informers,
+    catch_up_if_allowed,
+    revision_informer,
+)
 from numapin_operator.observe.policy_source.history import HistoryCheck
 from numapin_operator.observe.policy_source.inbox import Inbox
 from numapin_operator.observe.policy_source.kopf_source import EventHandlers, KopfSource
 from numapin_operator.observe.policy_source.list_comparison import ListComparison
+from numapin_operator.observe.revisions import Revision
 from numapin_operator.placement import PodView
 from numapin_operator.telemetry.pod_paths import PodPaths
 from numapin_operator.telemetry.readings import Readings
@@ -46,6 +51,8 @@ STALLED_SECONDS: Final = 30.0
 BEHIND: Final = "nothing is written until this is as new as the beginning of the lead"
 
 POLICIES: Final = CPU_POLICIES.plural
+
+REVISIONS: Final = CONTROLLER_REVISIONS.plural
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +106,7 @@ class Application:
         self._term: Term | None = None
         self._informers = build_informers(api, self._state)
         self._leases: Informer[Beat] | None = None
+        self._revisions: Informer[Revision | None] | None = None
         self._lists = ListComparison(self._compare_policies)
         self._inbox = Inbox()
         self._source = KopfSource(login, self._event_handlers())
@@ -136,6 +144,13 @@ class Application:
 
         self._lasting = replace(self._lasting, heartbeats=watch)
 
+    def watch_revisions(self, api: ApiClient, namespace: str) -> None:
+        """Have generations of policies found that have reached every node.
+
+        Call it before anything runs.
+        """
+        self._revisions = revision_informer(api, namespace, self._state)
+
     def parts(self) -> dict[str, Coroutine[Any, Any, object]]:
         """The tasks, by name; each runs until cancelled."""
         parts: dict[str, Coroutine[Any, Any, object]] = {
@@ -149,6 +164,8 @@ class Application:
         parts["working"] = self._work()
         if self._leases is not None:
             parts["leases informer"] = self._leases.run()
+        if self._revisions is not None:
+            parts["revisions informer"] = self._revisions.run()
         return parts
 
     async def wait_until_listed(self) -> None:
@@ -224,9 +241,11 @@ class Application:
         What the last leader wrote, and why, must be known before anything is taken for gone.
         """
         parts = {name: informer.catch_up for name, informer in self._informers.items()}
+        parts[POLICIES] = self._compare_policies
+        parts[REVISIONS] = partial(catch_up_if_allowed, self._revisions)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for name, part in (parts | {POLICIES: self._compare_policies}).items():
+                for name, part in parts.items():
                     self._behind.add(name)
                     tasks.create_task(self._until_done(name, part), name=f"catch up on {name}")
         finally:

@@ -65,6 +65,8 @@ def _facts(policy: PolicyView) -> Iterator[Line]:
         )
     if status.outdated:
         yield Line("outdated", f"{plural(status.outdated, 'container')} placed by an older edit")
+    if name := status.current_revision:
+        yield Line("revision", f"{name}, the newest generation that has reached every node")
     for conflict in status.conflicts:
         examples = ", ".join(conflict.examples)
         more = f"takes precedence on {plural(conflict.nodes, 'node')}: {examples}"

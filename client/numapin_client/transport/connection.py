@@ -23,7 +23,7 @@ from numapin_client.errors import (
     error_of,
 )
 from numapin_client.login.credentials import Login
-from numapin_client.resources import Json
+from numapin_client.resources import Json, encode
 from numapin_client.transport.http_library import aiohttp
 from numapin_client.transport.server_time import ServerTime
 from numapin_client.transport.throttle import Throttle, retry_after_seconds
@@ -220,7 +220,7 @@ class Connection:
             request.method,
             URL(self.login.server + request.path, encoded=True),
             params=request.params,
-            data=None if request.body is None else json.dumps(request.body).encode(),
+            data=None if request.body is None else encode(request.body),
             headers=headers,
             timeout=timeout,
             allow_redirects=False,

@@ -30,7 +30,7 @@ class PolicyConflict(WireModel):
 
 
 class RolledOut(WireModel):
-    """The newest generation of the policy that has reached every node."""
+    """The newest generation of the policy that has reached every node, as release 0.1 wrote it."""
 
     generation: int = Field(ge=1, description="Its metadata.generation.")
     spec: dict[str, Any] = Field(
@@ -89,7 +89,14 @@ class CpuPolicyStatus(WireModel):
     )
     rolled_out: RolledOut | None = Field(
         default=None,
-        description="The newest generation that has reached every node that the policy governs.",
+        description="Deprecated: read, and no longer written. What release 0.1 wrote in place of "
+        "the ControllerRevision that currentRevision names.",
+    )
+    current_revision: str = Field(
+        default="",
+        description="currentRevision is the name of the ControllerRevision, in the operator's "
+        "namespace, of the newest generation that has reached every node that the policy governs.",
+        max_length=253,
     )
     conditions: tuple[Condition, ...] = Field(
         default=(),

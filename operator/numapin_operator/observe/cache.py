@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.resources import Key
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.revisions import Revision, Revisions
 from numapin_operator.observe.stores.pod_index import PodIndex
 from numapin_operator.observe.stores.ranking import Ranking
 from numapin_operator.observe.stores.tombstones import Tombstones, node_key
@@ -52,6 +53,7 @@ class ClusterState:
         namespaces: the labels of each namespace.
         lost: by node, the last spec with pools of an assignment that was deleted, or that came back
             in an older state, as from a backup; until the operator has written it again.
+        revisions: the generations of policies that have reached every node.
         gone: Nodes and pods that were observed and are gone.
         pod_bound: called with each bound pod that was not known before.
         pod_gone: called with the UID of each pod that ended or was deleted.
@@ -67,6 +69,7 @@ class ClusterState:
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     lost: dict[str, NodeAssignmentSpec] = field(default_factory=dict)
+    revisions: Revisions = field(default_factory=Revisions)
     gone: Tombstones = field(default_factory=Tombstones)
     pod_bound: Callable[[PodView], object] = _ignore
     pod_gone: Callable[[str], object] = _ignore
@@ -75,6 +78,9 @@ class ClusterState:
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(default_factory=Ranking)
     _release_delays: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.revisions.changed = self._revision_changed
 
     def tell_nobody(self) -> None:
         """Report no more changes, but those that concern the process and not a term."""
@@ -87,8 +93,7 @@ class ClusterState:
 
     def governing(self, node: str) -> PolicyView | None:
         """The policy that governs a node."""
-        name = self._ranking.governing(node)
-        return None if name is None else self.policies[name]
+        return None if (name := self._ranking.governing(node)) is None else self.policies[name]
 
     def policies_of(self, node: str) -> tuple[PolicyView, ...]:
         """The policies that select a node, the governing one first."""
@@ -189,18 +194,16 @@ class ClusterState:
 
     def put_policy_view(self, policy: PolicyView) -> None:
         """Take in a decoded policy, unless it is not newer than what is known."""
-        before = dict(self.policies)
-        self._policies_changed(before, self.policies.put(policy))
+        self._policies_changed(dict(self.policies), self.policies.put(policy))
 
     def drop_policy(self, body: Json) -> None:
         """Take in that a policy was deleted; `body` is its last state."""
-        before = dict(self.policies)
-        self._policies_changed(before, self.policies.drop(*_name_and_version(body)))
+        dropped = _name_and_version(body)
+        self._policies_changed(dict(self.policies), self.policies.drop(*dropped))
 
     def replace_policies(self, listed: Listed[PolicyView]) -> None:
         """Take in a list of all policies."""
-        before = dict(self.policies)
-        self._policies_changed(before, self.policies.replace(listed))
+        self._policies_changed(dict(self.policies), self.policies.replace(listed))
 
     def put_assignment(self, state: AssignmentView) -> None:
         """Take in an assignment, unless it is not newer than what is known.
@@ -229,6 +232,12 @@ class ClusterState:
             self._note_lost(before.get(name), self.assignments.get(name))
             self.wake(name)
 
+    def _revision_changed(self, revision: Revision) -> None:
+        for node in self._ranking.governed(revision.policy):
+            self._note_release_delay(node)
+        if revision.policy in self.policies and not self.revisions.is_stored(revision):
+            self.policy_changed(revision.policy)
+
     def _note_lost(self, before: AssignmentView | None, after: AssignmentView | None) -> None:
         """Remember what is in force on a node although its assignment does not say it any more.
 
@@ -252,6 +261,8 @@ class ClusterState:
                 edited.append(name)
             elif new.status == old.status:
                 continue
+            if old is not None and (new is None or new.uid != old.uid):
+                self.revisions.forget(old.uid)
             self.policy_changed(name)
         concerned = {node for name in edited for node in self._ranking.governed(name)}
         changed = {name: self.policies.get(name) for name in edited}
@@ -273,18 +284,17 @@ class ClusterState:
         if node not in self.nodes:
             self._release_delays.pop(node, None)
         elif policy := self.governing(node):
-            self._release_delays[node] = policy.spec.release_delay
+            done = None if policy.says_delay else self.revisions.newest(policy)
+            self._release_delays[node] = (done or policy).spec.release_delay
 
     def _namespace_keys(self) -> set[str]:
         """The labels of namespaces that the policies' selectors use."""
         keys: set[str] = set()
         for policy in self.policies.values():
             if selector := policy.spec.pods.namespace_selector:
-                keys.update(selector.match_labels)
-                keys.update(expression.key for expression in selector.match_expressions)
+                keys |= {*selector.match_labels, *(one.key for one in selector.match_expressions)}
         return keys
 
 
 def _name_and_version(body: Json) -> tuple[str, int]:
-    metadata = body["metadata"]
-    return metadata["name"], int(metadata["resourceVersion"])
+    return body["metadata"]["name"], int(body["metadata"]["resourceVersion"])

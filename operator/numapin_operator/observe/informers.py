@@ -9,13 +9,23 @@ from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import Hooks, InformerTiming
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
-from numapin_client.resources import NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, Json
+from numapin_client.errors import ForbiddenError
+from numapin_client.resources import (
+    CONTROLLER_REVISIONS,
+    NAMESPACES,
+    NODE_ASSIGNMENTS,
+    NODES,
+    PODS,
+    Json,
+)
 from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
 from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
+from numapin_operator.observe.revisions import LABELS as REVISION_LABELS
+from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
 
@@ -42,6 +52,11 @@ LINES: Final = LogLimit()
 MOST_TEXT: Final = 1000
 """Characters of a problem that are logged: it may contain what a tenant has written."""
 
+NO_REVISIONS: Final = (
+    "what a policy said before its last edit cannot be read: nodes that wait for their turn keep "
+    "their settings, and their new pods are placed by the newest ones"
+)
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -60,6 +75,27 @@ def build_informers(api: ApiClient, state: ClusterState) -> dict[str, Informer[A
         ),
         "nodeassignments": _assignments(api, state),
     }
+
+
+def revision_informer(
+    api: ApiClient, namespace: str, state: ClusterState
+) -> Informer[Revision | None]:
+    """The stored generations of policies in the operator's namespace; None for a damaged one."""
+    chosen = ",".join(f"{key}={value}" for key, value in REVISION_LABELS.items())
+    source = Source(CONTROLLER_REVISIONS, namespace=namespace, label_selector=chosen)
+    informer = Informer(api, source, Revision.decode, _one_by_one(_revision_changed, state), TIMING)
+    informer.hooks = Hooks(start_over=state.revisions.start_over)
+    return informer
+
+
+async def catch_up_if_allowed(informer: Informer[Revision | None] | None) -> None:
+    """Wait until the revisions are as new as those of the API server; not without the right."""
+    if informer is None:
+        return
+    try:
+        await informer.catch_up()
+    except ForbiddenError as error:
+        _log.error(NO_REVISIONS, extra={"error": str(error)})
 
 
 def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView]:
@@ -155,6 +191,13 @@ def _assignment_changed(state: ClusterState, change: Change[AssignmentView]) -> 
         state.drop_assignment(change.key.name, int(change.version))
     else:
         state.put_assignment(change.new)
+
+
+def _revision_changed(state: ClusterState, change: Change[Revision | None]) -> None:
+    if change.new is None:
+        state.revisions.drop(change.key.name)
+    else:
+        state.revisions.put(change.new)
 
 
 def _namespace_changed(state: ClusterState, change: Change[Mapping[str, str]]) -> None:

@@ -35,8 +35,15 @@ def _release_delay(raw: object, status: object) -> str:
     """The delay of an invalid policy: as it says, else as it said when it reached all nodes."""
     done = status.get("rolledOut") if isinstance(status, Mapping) else None
     for spec in (raw, done.get("spec") if isinstance(done, Mapping) else None):
-        if isinstance(spec, Mapping) and "releaseDelay" in spec:
-            with suppress(ValidationError):
-                found = CpuPolicySpec.model_validate({"releaseDelay": spec["releaseDelay"]})
-                return found.release_delay
+        if (found := valid_delay(spec)) is not None:
+            return found
     return CpuPolicySpec().release_delay
+
+
+def valid_delay(spec: object) -> str | None:
+    """The delay that a spec names; None if it names none, or an invalid one."""
+    if isinstance(spec, Mapping) and "releaseDelay" in spec:
+        with suppress(ValidationError):
+            found = CpuPolicySpec.model_validate({"releaseDelay": spec["releaseDelay"]})
+            return found.release_delay
+    return None

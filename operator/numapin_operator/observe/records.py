@@ -18,7 +18,7 @@ from numapin_api.schema.plain_assignment import NodeAssignmentSpec, NodeAssignme
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_api.topology import Topology
 from numapin_operator.observe.assignment import InvalidPartError, decode_spec, decode_status
-from numapin_operator.observe.invalid_policy import remaining_spec
+from numapin_operator.observe.invalid_policy import remaining_spec, valid_delay
 from numapin_operator.observe.node_status import (
     allocatable,
     json_object,
@@ -97,6 +97,7 @@ class PolicyView:
     Attributes:
         problem: why its spec is invalid, which only happens if the CRD is not ours; else None.
         unknown: fields of its spec that this operator does not have, which a later CRD has.
+        says_delay: whether its `releaseDelay` is valid, or left out of a valid spec.
     """
 
     name: str
@@ -109,6 +110,7 @@ class PolicyView:
     status: CpuPolicyStatus
     problem: str | None = None
     unknown: tuple[str, ...] = ()
+    says_delay: bool = True
 
     @classmethod
     def decode(cls, body: Json) -> "PolicyView":
@@ -131,6 +133,7 @@ class PolicyView:
             status=_policy_status(body.get("status") or {}),
             problem=problem,
             unknown=unknown_fields(CpuPolicySpec, raw, "spec"),
+            says_delay=problem is None or valid_delay(raw) is not None,
         )
 
     def decides_like(self, other: "PolicyView") -> bool:

@@ -4,16 +4,14 @@ Does no I/O.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from pydantic import ValidationError
-
 from numapin_api.conditions.reasons import Reason
-from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.schema.plain_assignment import PolicyRef
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.revisions import as_of
 from numapin_operator.policies.in_force import (
     as_written,
     followed,
@@ -138,7 +136,7 @@ class Rollout:
             return True
         if (applied := self._applied_on(node, following)) is not None:
             return (applied.uid, applied.generation) == (governing.uid, governing.generation)
-        done = governing.status.rolled_out
+        done = self._state.revisions.newest(governing)
         has_all = done is not None and done.generation == governing.generation
         return is_state(following, governing) or (has_all and is_of(following, governing))
 
@@ -236,19 +234,7 @@ class Rollout:
             return as_written(governing, assignment)
         if is_state(following, policy):
             return policy
-        return _rolled_out(policy, following) or as_written(governing, assignment)
-
-
-def _rolled_out(policy: PolicyView, following: PolicyRef) -> PolicyView | None:
-    """The generation of a policy that has reached every node, by its status.
-
-    None if it is older than the one that a node follows.
-    """
-    done = policy.status.rolled_out
-    if done is None or following.generation > done.generation:
-        return None
-    try:
-        spec = CpuPolicySpec.model_validate(done.spec)
-    except ValidationError:
-        return None
-    return replace(policy, spec=spec, generation=done.generation, problem=None)
+        done = self._state.revisions.newest(policy)
+        if done is None or following.generation > done.generation:
+            return as_written(governing, assignment)
+        return as_of(policy, done)

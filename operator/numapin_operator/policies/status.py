@@ -9,7 +9,7 @@ from typing import Final
 from numapin_api.conditions.model import find, merge
 from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 from numapin_api.quantity import plural
-from numapin_api.status.policy import CpuPolicyStatus, PolicyConflict, RolledOut, StalledNode
+from numapin_api.status.policy import CpuPolicyStatus, PolicyConflict, StalledNode
 from numapin_api.text import cut_text, join_texts
 from numapin_operator.observe.records import AssignmentView, PolicyView
 from numapin_operator.policies.in_force import has_answered
@@ -179,23 +179,20 @@ def policy_status(policy: PolicyView, nodes: PolicyNodes, now: str) -> CpuPolicy
             PolicyConflict(policy=lost.common, nodes=lost.nodes, examples=lost.examples)
             for lost in nodes.overruled[:CONFLICTS_NAMED]
         ),
-        rolled_out=_rolled_out(policy, nodes),
+        rolled_out=policy.status.rolled_out,
+        current_revision=policy.status.current_revision,
         conditions=merge(policy.status.conditions, _judge(policy, nodes), policy.generation, now),
     )
 
 
-def _rolled_out(policy: PolicyView, nodes: PolicyNodes) -> RolledOut | None:
-    """The newest generation that has reached every node: none has yet to follow or to answer.
+def has_reached_all(policy: PolicyView, nodes: PolicyNodes) -> bool:
+    """Whether a policy's generation has reached every node: none has yet to follow or to answer.
 
     A node whose hardware is not known yet follows nothing that it could leave.
     """
-    before = policy.status.rolled_out
     settled = {Reason.WAITING_FOR_CONTAINERS, Reason.WAITING_FOR_TOPOLOGY}
     unanswered = any(one.common not in settled for one in nodes.under_way)
-    if unanswered or policy_fault(policy) or (before and before.generation == policy.generation):
-        return before
-    spec = policy.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return RolledOut(generation=policy.generation, spec=spec)
+    return not (unanswered or policy_fault(policy))
 
 
 def _sum(groups: Iterable[NodeGroup]) -> int:

@@ -15,8 +15,15 @@ from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.observe.records import PolicyView
+from numapin_operator.observe.revisions import Revision
 from numapin_operator.policies.in_force import followed, is_of
-from numapin_operator.policies.status import NodeOutcome, policy_status
+from numapin_operator.policies.revisions import store_revision
+from numapin_operator.policies.status import (
+    NodeOutcome,
+    PolicyNodes,
+    has_reached_all,
+    policy_status,
+)
 from numapin_operator.policies.tally import Tally
 from numapin_operator.telemetry.states import NodesState
 
@@ -173,12 +180,29 @@ class StatusWriter:
         if policy is None or policy.deleting:
             return
         nodes = self._tally.summary(name, policy.generation, policy.uid)
-        status = policy_status(policy, nodes, self._clock.now_text())
-        if status.rolled_out != policy.status.rolled_out and self._is_elsewhere(policy):
-            status = status.model_copy(update={"rolled_out": policy.status.rolled_out})
+        status, failure = policy_status(policy, nodes, self._clock.now_text()), None
+        if (done := self._reached(policy, nodes)) is not None:
+            try:
+                name = await store_revision(self._cluster, self._state.revisions, done)
+            except ClientError as error:
+                failure = error
+            else:
+                said = {"rolled_out": None, "current_revision": name}
+                status = status.model_copy(update=said)
         if status != policy.status:
             after = await self._cluster.replace_policy_status(policy, status)
             self._state.policies.put(after)  # its spec is still that of `policy`
+        if failure is not None:
+            raise failure
+
+    def _reached(self, policy: PolicyView, nodes: PolicyNodes) -> Revision | None:
+        """The newest generation of a policy that has reached every node; None if none is known."""
+        before = self._state.revisions.newest(policy)
+        if before is not None and before.generation == policy.generation:
+            return before
+        if not has_reached_all(policy, nodes) or self._is_elsewhere(policy):
+            return before
+        return Revision.of(policy)
 
     def _is_elsewhere(self, policy: PolicyView) -> bool:
         """Whether a policy is in force on a node that it does not govern.

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from numapin_api import names
+from numapin_client.client import Source
 from numapin_client.errors import NotFoundError
-from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Key, Resource
+from numapin_client.resources import CONTROLLER_REVISIONS, NODE_ASSIGNMENTS, NODES, Key, Resource
 from numapin_lab.components.build import provide
 from numapin_lab.controlplane.controllers import Controller, controller_manager
 from numapin_lab.controlplane.servers import ControlPlane
@@ -98,3 +100,29 @@ async def test_the_assignment_of_a_node_that_is_registered_again_is_no_garbage(
     await world.add_pod(node, "d")
     await until(lambda: holds(world, node, {"b": "4-5", "d": "2-3"}), operator.log)
     assert (await world.assignment(node))["metadata"]["uid"] == uid
+
+
+async def test_a_revision_goes_with_its_policy(
+    breakable_world: RealWorld, operator: OperatorProcess, garbage_collector: Controller
+) -> None:
+    world, source = breakable_world, Source(CONTROLLER_REVISIONS, names.NAMESPACE)
+
+    async def stored() -> list[str]:
+        found = (await world.admin.list_chunk(source, limit=0)).items
+        named = [one["metadata"]["name"] for one in found]
+        return [name for name in named if name.startswith(world.mark)]
+
+    for what in ("gone", "kept"):
+        await world.put_policy({"nodeSelector": {"such": "none"}}, what)
+
+    async def both() -> bool:
+        return len(await stored()) == 2
+
+    await until(both, operator.log)
+    await world.delete_policy(world.name("gone"))
+
+    async def collected() -> bool:
+        found = await stored()
+        return len(found) == 1 and found[0].startswith(world.name("kept"))
+
+    await until(collected, garbage_collector.daemon.log)

@@ -29,7 +29,7 @@ LATER = {
     ),
     "cpupolicies.numapin.io": (
         *("spec.rollout", "spec.releaseDelay", "spec.isolatedCPUs", "spec.isolation"),
-        *("status.rolledOut", "status.outdated", "status.nodesNotServed", "status.conflicts"),
+        *("status.currentRevision", "status.outdated", "status.nodesNotServed", "status.conflicts"),
         *("status.refused", "status.stalled"),
     ),
 }

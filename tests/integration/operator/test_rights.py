@@ -23,6 +23,7 @@ from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_role import Role
 from support.real.operators.operator_world import RealWorld
+from support.real.waiting import eventually
 from support.values.operator import REPORTER
 
 
@@ -51,6 +52,15 @@ async def do_everything(world: RealWorld, operator: OperatorProcess) -> None:
     await world.allocate(claim)
     await world.add_pod(node, "claiming", claim=claim.name)
 
+    async def is_stored(but: str) -> str:
+        for name in (node, other):
+            await world.enforce(name, placed.uid)
+        name = str((await world.policy_status(policy)).get("currentRevision") or "")
+        return name if name != but else ""
+
+    first = await eventually(lambda: is_stored(""))
+    await world.put_policy(evict | {"reserved": {"count": 1}}, "policy")
+    await eventually(lambda: is_stored(first))
     await world.delete_pod(placed)
     unselected = {"metadata": {"labels": {"mark": None}}}
     await world.admin.merge_patch(NODES, Key(other), unselected)

@@ -18,6 +18,7 @@ from numapin_client.resources import Key
 from numapin_operator.api_server import PodEvent
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
 
@@ -39,19 +40,21 @@ BLOCKED_BY_BUDGET: Body = {
 
 
 class FakeCluster:
-    """Implements `Cluster`; `policies` and `assignments` are the objects in it, by name.
+    """Implements `Cluster`; `policies`, `assignments` and `revisions` are objects in it, by name.
 
     `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was;
     without `has_claims` the API server is of a Kubernetes that has none.
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted; `annotations` are
     those of pods by which they are told their CPUs, and `annotation_writes` counts the attempts.
-    `writes` counts what was written; `failures` are raised one by one by the next calls.
+    `writes` counts writes of policies and assignments; `failures` are raised one by one by the next
+    calls.
     """
 
     def __init__(self) -> None:
         self._versions = count(100)
         self.policies: dict[str, Body] = {}
         self.assignments: dict[str, Body] = {}
+        self.revisions: dict[str, Body] = {}
         self.events: list[PodEvent] = []
         self.notices: list[PodEvent] = []
         self.pods: dict[tuple[str, str], str] = {}
@@ -155,6 +158,18 @@ class FakeCluster:
         metadata = held["metadata"] | {"resourceVersion": self._next()}
         self.policies[before.name] = held | {"metadata": metadata, "status": status.to_wire()}
         return PolicyView.decode(self.policies[before.name])
+
+    async def create_revision(self, revision: Revision) -> None:
+        self._fail()
+        if revision.name in self.revisions:
+            raise AlreadyExistsError(f"POST {revision.name}", 409, {"reason": "AlreadyExists"})
+        self.revisions[revision.name] = revision.to_object("numapin-system")
+
+    async def delete_revision(self, name: str) -> None:
+        self._fail()
+        if name not in self.revisions:
+            raise NotFoundError(f"DELETE {name}", 404, {"reason": "NotFound"})
+        del self.revisions[name]
 
     async def post_event(self, event: PodEvent) -> None:
         self._fail()

@@ -17,6 +17,7 @@ from numapin_client.errors import (
 from numapin_client.resources import Key
 from numapin_operator.api_server import Cluster, PodEvent
 from numapin_operator.observe.records import NodeView
+from numapin_operator.observe.revisions import Revision
 from support.values.operator import enforcer_status
 
 WAITING = NodeAssignmentSpec.from_wire({"policy": {"name": "p", "generation": 1}})
@@ -193,6 +194,17 @@ class ClusterContract:
             await world.cluster.replace_policy_status(policy, CpuPolicyStatus())
         emptied = await world.cluster.replace_policy_status(after, CpuPolicyStatus())
         assert emptied.status == CpuPolicyStatus()
+
+    async def test_a_revision_is_stored_once(self, world: World) -> None:
+        name = await world.put_policy({"reserved": {"count": 1}})
+        policy = {one.name: one for one in (await world.cluster.list_policies()).states}[name]
+        revision = Revision.of(policy)
+        await world.cluster.create_revision(revision)
+        with pytest.raises(AlreadyExistsError):
+            await world.cluster.create_revision(revision)
+        await world.cluster.delete_revision(revision.name)
+        with pytest.raises(NotFoundError):
+            await world.cluster.delete_revision(revision.name)
 
     async def test_an_event_about_a_pod_is_posted(self, world: World) -> None:
         node = await world.add_node()

@@ -12,6 +12,7 @@ from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue
@@ -41,6 +42,15 @@ class Operator:
         now = int(self.cluster._next())
         policies = [PolicyView.decode(body) for body in self.cluster.policies.values()]
         self.state.replace_policies(Listed(tuple(policies), now))
+        revisions = self.state.revisions
+        for name, body in self.cluster.revisions.items():
+            if (stored := Revision.decode(body)) is not None:
+                revisions.put(stored)
+            else:
+                revisions.drop(name)
+        for one in tuple(revisions.stored()):
+            if one.name not in self.cluster.revisions:
+                revisions.drop(one.name)
         seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
         self.state.replace_assignments(Listed(tuple(seen), now))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from numapin_api.topology import Topology
 from numapin_client.resources import Key
+from numapin_operator.observe.revisions import Revision
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator
 from support.values.operator import (
@@ -81,6 +82,12 @@ class World:
         found: dict[str, Any] = self.cluster.policies[policy]["status"]
         return found
 
+    def rolled_out(self, policy: str = "policy") -> Revision:
+        """The newest generation that has reached every node, as stored."""
+        found = Revision.decode(self.cluster.revisions[self.status(policy)["currentRevision"]])
+        assert found is not None
+        return found
+
     def reason(self, kind: str, policy: str = "policy") -> str:
         (found,) = (one for one in self.status(policy)["conditions"] if one["type"] == kind)
         return str(found["reason"])
@@ -92,5 +99,5 @@ async def first_in_force() -> World:
     await made.apply("policy", BEFORE)
     await made.answer()  # the hardware
     await made.answer()
-    assert made.status()["rolledOut"]["generation"] == 1
+    assert made.rolled_out().generation == 1
     return made

@@ -28,10 +28,13 @@ async def test_one_node_follows_the_other(world: World) -> None:
         assert world.reason("Ready") == Reason.WAITING_FOR_ENFORCER or number < len(NODES)
         await world.answer(world.changed())
     assert world.reason("Ready") == Reason.IN_FORCE
-    assert world.status()["rolledOut"] == {
-        "generation": 2,
-        "spec": {"reserved": {"count": 4}, "releaseDelay": "0s"},
-    }
+    done = world.rolled_out()
+    wanted = {"reserved": {"count": 4}, "releaseDelay": "0s"}
+    assert (done.generation, done.spec.model_dump(by_alias=True, exclude_defaults=True)) == (
+        2,
+        wanted,
+    )
+    assert len(world.cluster.revisions) == 1, "the older one is deleted"
 
 
 @pytest.mark.parametrize(("most", "first"), [(3, 3), ("25%", 3), ("100%", 10), (10, 10), (1, 1)])
@@ -98,7 +101,7 @@ async def test_a_node_that_was_stalled_before_stops_nothing(world: World) -> Non
         await world.answer(NODES[1:])
     assert world.changed() == set(NODES)
     assert world.status()["nodesStalled"] == 1
-    assert world.status()["rolledOut"]["generation"] == 2
+    assert world.rolled_out().generation == 2
 
 
 async def test_mode_none_reaches_all_nodes_at_once(world: World) -> None:
@@ -118,7 +121,7 @@ async def test_a_new_node_without_hardware_does_not_hold_a_rollout_up(world: Wor
     await world.apply("policy", AFTER | {"rollout": {"maxConcurrent": "100%"}})
     await world.answer()
     assert world.reason("Ready") == Reason.WAITING_FOR_TOPOLOGY
-    assert world.status()["rolledOut"]["generation"] == 2
+    assert world.rolled_out().generation == 2
 
 
 async def test_a_deleted_node_makes_room(world: World) -> None:
@@ -143,7 +146,7 @@ async def test_a_restarted_operator_goes_on_where_the_last_one_was(world: World)
     assert world.changed() == set(NODES[:-1])
     assert first in world.changed()
     assert world.reason("Ready") == Reason.WAITING_FOR_CONTAINERS  # `new` has a reserved CPU
-    assert world.status()["rolledOut"]["generation"] == 2
+    assert world.rolled_out().generation == 2
 
 
 async def test_a_generation_that_nobody_remembers_keeps_its_settings(world: World) -> None:

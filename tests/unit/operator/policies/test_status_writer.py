@@ -96,7 +96,7 @@ async def test_a_restart_does_not_look_like_a_change(statuses: Statuses) -> None
 
 
 async def test_a_failed_write_is_retried(statuses: Statuses) -> None:
-    statuses.cluster.failures = [ConnectionFailedError("PUT", "refused")]
+    statuses.cluster.failures = [ConnectionFailedError("PUT", "refused")] * 2
     statuses.in_force("one")
     statuses.in_force("two")
     await statuses.clock.advance(3 * GATHER_SECONDS)
