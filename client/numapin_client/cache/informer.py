@@ -82,9 +82,8 @@ class Informer(Generic[T]):
         self._client, self._on_change, self._timing = client, on_change, timing
         self._store = Store(decode)
         self._random = random.Random()  # noqa: S311 (jitter, no secret)
-        self._backoff = Backoff(
-            timing.backoff_base_seconds, timing.backoff_cap_seconds, self._random
-        )
+        most_seconds = max(timing.backoff_cap_seconds, timing.refused_cap_seconds)
+        self._backoff = Backoff(timing.backoff_base_seconds, most_seconds, self._random)
         self._version = ""  # where the next watch starts; empty when only a list will do
         self._doubtful = False  # whether the server may be one with another history
         self._target = ""  # what `catch_up` waits for
@@ -152,7 +151,9 @@ class Informer(Generic[T]):
         self._doubtful = True
         if isinstance(error, MalformedAnswerError) or not isinstance(error, _RESUMABLE):
             self._version = ""
-        asked_seconds, backoff_seconds = error.retry_after_seconds, self._backoff.next_seconds()
+        self.hooks.failed(error)
+        asked_seconds, most_seconds = error.retry_after_seconds, self._timing.most_seconds(error)
+        backoff_seconds = self._backoff.next_seconds(most_seconds=most_seconds)
         about = {"source": self.source.path, "error": str(error), "relist": not self._version}
         about["wait_seconds"] = (asked_seconds or 0.0) + backoff_seconds
         log.log(level, "cannot follow the API server, trying again", extra=about)
@@ -261,7 +262,8 @@ class Informer(Generic[T]):
         self._fell_behind()
         self._doubtful = not delivered
         if not delivered and clock.monotonic() - begun < self._timing.very_short_seconds:
-            await self._back_off(self._backoff.next_seconds())
+            most_seconds = self._timing.backoff_cap_seconds
+            await self._back_off(self._backoff.next_seconds(most_seconds=most_seconds))
 
     @asynccontextmanager
     async def _until_ended(self) -> AsyncIterator[None]:

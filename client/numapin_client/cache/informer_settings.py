@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from numapin_client.client import CHUNK_LIMIT
+from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_daemon.clock import Clock, SystemClock
 
 BATCH: Final = 20
@@ -35,6 +36,8 @@ class InformerTiming:
             reports its progress. (The kernel notices a dead peer earlier.)
         backoff_base_seconds: upper bound of the first wait after a failure.
         backoff_cap_seconds: upper bound of all waits that the server does not ask for.
+        refused_cap_seconds: the same after an answer that the resource is unknown or forbidden,
+            which repeats itself until somebody changes the cluster.
         chunk_limit: objects in one answer to a list.
         very_short_seconds: a watch that ends sooner without an event is not started again at
             once, as in client-go.
@@ -45,9 +48,15 @@ class InformerTiming:
     grace_seconds: float = 30.0
     backoff_base_seconds: float = 0.5
     backoff_cap_seconds: float = 30.0
+    refused_cap_seconds: float = 30.0
     chunk_limit: int = CHUNK_LIMIT
     very_short_seconds: float = 1.0
     clock: Clock = field(default_factory=SystemClock)
+
+    def most_seconds(self, error: ClientError) -> float:
+        """The upper bound of the wait after a failure."""
+        is_refused = isinstance(error, (ForbiddenError, NotFoundError))
+        return self.refused_cap_seconds if is_refused else self.backoff_cap_seconds
 
 
 DEFAULT_TIMING: Final = InformerTiming()
@@ -68,8 +77,10 @@ class Hooks:
         start_over: called before a list of a server that has returned to an older state, as after a
             restore of etcd: objects come that are older than those that are known.
         listed: called with the resourceVersion of a list, once `items` is what it contains.
+        failed: called with each failure of the server or of the connection, before it is retried.
     """
 
     seen: Callable[[], int] = int
     start_over: Callable[[], object] = _nothing
     listed: Callable[[str], object] = _nothing
+    failed: Callable[[ClientError], object] = _nothing
