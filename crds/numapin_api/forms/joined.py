@@ -34,7 +34,7 @@ def joined(
     own = without_refusals(assignment.get("status") or {})
     found = (report or {}).get("status") or {}
     body: Json = dict(assignment) | {"spec": spec.wire}
-    if not found or "observedGeneration" in own:
+    if not found or own.get("observedGeneration"):  # the API server fills in 0 where it is unset
         return body | ({"status": own} if own else {})
     metadata = assignment["metadata"]
     entries = [ContainerAssignment.from_wire(one) for one in spec.wire.get("containers") or ()]
