@@ -25,7 +25,6 @@ from numapin_daemon.telemetry.span import SpanSink
 from numapin_enforcer.agent import RETRY_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
-from numapin_enforcer.assignment.watch import AssignmentWatch
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder
@@ -52,7 +51,7 @@ from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority, thread_pool
 from numapin_enforcer.passes.enforcing import Enforcing
-from numapin_enforcer.passes.inputs import Inputs
+from numapin_enforcer.passes.inputs import Assignments, Inputs
 from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
@@ -63,6 +62,7 @@ from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import Settings, parse_settings
 from numapin_enforcer.status.events.poster import EventPoster
 from numapin_enforcer.status.node_lease import NodeLease
+from numapin_enforcer.status.own_objects import OwnObjects
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
@@ -164,7 +164,7 @@ class _Parts(NamedTuple):
     """The loop, and what runs beside it and is seen by it only as what it needs."""
 
     agent: Agent
-    assignments: AssignmentWatch
+    objects: OwnObjects
     events: EventPoster
     lease: NodeLease
 
@@ -175,7 +175,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
     names = followers.containers.names
     return {
         "agent": agent.run(),
-        "assignment": parts.assignments.run(),
+        "objects": parts.objects.run(),
         "local-copy": agent.inputs.local_copy.run(),
         "names": names.run(),
         "runtime-events": names.listen(),
@@ -204,30 +204,27 @@ def _systemd(settings: Settings) -> ServiceManager:
 
 def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event) -> _Parts:
     publisher = Publisher(api, settings.node_name)
-    watch = AssignmentWatch(api, settings.node_name, publisher.observe, wake)
+    objects = OwnObjects(api, settings.node_name, publisher, wake)
     events = EventPoster(api, settings.node_name)
-    inputs = _build_inputs(settings, watch, events, wake)
+    inputs = _build_inputs(settings, objects.assignment, events, wake)
+    inputs.reported = lambda: publisher.reported
     followers = _build_followers(settings, inputs, runtime, wake)
     schedule = Schedule(settings.resync_seconds, RETRY_SECONDS)
     gate, names = followers.memory.mover.gate, followers.containers.names
     known = (lambda: names.known, wake, schedule, SystemClock())
     pods, mounts = WatchedPods(inputs.kubepods, gate, *known), inputs.kubepods.mounts
-    enforcing = Enforcing(
-        inputs.acceptance,
-        inputs.local_copy,
-        pods,
-        ThreadCheck(ThreadReader(mounts, settings.procfs)),
-        ForeignTasks(KernelCounters(mounts, settings.procfs)),
-    )
+    threads = ThreadCheck(ThreadReader(mounts, settings.procfs))
+    foreign = ForeignTasks(KernelCounters(mounts, settings.procfs))
+    enforcing = Enforcing(inputs.acceptance, inputs.local_copy, pods, threads, foreign)
     reporter = StatusReporter(publisher, LoopHealth(3 * settings.resync_seconds + 20))
     agent = Agent(inputs, pods, enforcing, followers, reporter, schedule)
     key = Key(settings.node_name, settings.namespace)
-    lease = NodeLease(api, key, lambda: agent.progress.problem, lambda: watch.body)
-    return _Parts(agent, watch, events, lease)
+    lease = NodeLease(api, key, lambda: agent.progress.problem, lambda: objects.assignment.body)
+    return _Parts(agent, objects, events, lease)
 
 
 def _build_inputs(
-    settings: Settings, assignments: AssignmentWatch, events: EventPoster, wake: asyncio.Event
+    settings: Settings, assignments: Assignments, events: EventPoster, wake: asyncio.Event
 ) -> Inputs:
     copy = LocalCopy(settings.state_dir, settings.node_name)
     acceptance = Acceptance(settings.node_name)
@@ -280,7 +277,7 @@ def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
     metrics = NodeMetrics(
         Samples(counters, each_container=settings.container_metrics),
         lambda: count.causes,
-        parts.assignments.age_seconds,
+        parts.objects.assignment.age_seconds,
         accepted.spec if accepted is not None else None,
     )
     agent.reporter.on_pass = metrics.passed

@@ -75,7 +75,7 @@ class Agent:
             self.pods.close()
             self.schedule.note_unreadable()
             self.progress.passed(in_vain=True)
-            self.reporter.failed(self.inputs.acceptance.generation, error)
+            self.reporter.failed(self.inputs.acceptance.judged, error)
         self.reporter.health.remark = self.progress.problem
 
     def _pass(self) -> None:

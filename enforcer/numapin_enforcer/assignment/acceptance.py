@@ -13,7 +13,9 @@ from numapin_api.topology import Topology
 from numapin_enforcer.assignment.copy_file import LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError
 from numapin_enforcer.assignment.either_form import (
+    NO_GENERATION,
     DecodedSpec,
+    Judged,
     Key,
     decode_assignment,
     refusals_told,
@@ -21,8 +23,6 @@ from numapin_enforcer.assignment.either_form import (
 )
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.assignment.validation import find_problems
-
-NO_GENERATION: Final = Generation()
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -68,11 +68,6 @@ class Acceptance:
         return self._seen.generation
 
     @property
-    def observed(self) -> Generation:
-        """The newest spec that was judged; of none before the first one."""
-        return self._seen
-
-    @property
     def enforced(self) -> Generation:
         """The spec in force; of none before the first one was accepted."""
         known = self.accepted
@@ -84,9 +79,11 @@ class Acceptance:
         return self.newest.unknown if self.newest is not None else ()
 
     @property
-    def waited_for(self) -> object:
-        """What the operator waits for in the newest spec; see `DecodedSpec`."""
-        return self.newest.waited_for if self.newest is not None else None
+    def judged(self) -> Judged:
+        """What was made of the newest spec, for a report."""
+        newest = self.newest
+        waited_for, has_lines = (newest.waited_for, newest.has_lines) if newest else (None, False)
+        return Judged(self._seen, self.enforced, self.assigned, waited_for, has_lines)
 
     def restore(self, copy: LocalCopy) -> None:
         """Start with the local copy, which was accepted before."""

@@ -1,9 +1,10 @@
 """The spec of a NodeAssignment of either form: its values, and what else it says. Does no I/O."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
+from numapin_api.forms.report import Generation
 from numapin_api.forms.spec import ReadSpec, has_lines, read_spec
 from numapin_api.schema.assignment_spec import SPEC_SCHEMA
 from numapin_api.schema.check import find_faults
@@ -12,6 +13,8 @@ from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec, un
 from numapin_enforcer.assignment.field_names import fault_of_line, unknown_of_lines
 
 Key = tuple[str, str]
+
+NO_GENERATION: Final = Generation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,25 @@ class DecodedSpec:
     def first_seen_by(self, generation: int) -> dict[Key, ContainerAssignment]:
         """The containers that a generation up to this one had as they are."""
         return {one.key: one for one in self.spec.containers if self.since[one.key] <= generation}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was made of the newest spec.
+
+    Attributes:
+        observed: its generation.
+        enforced: the generation of the spec that is in force.
+        assigned: the containers of the newest spec that have been accepted as they are.
+        waited_for: see `DecodedSpec`.
+        has_lines: whether it has the form of v1beta1.
+    """
+
+    observed: Generation = NO_GENERATION
+    enforced: Generation = NO_GENERATION
+    assigned: Mapping[Key, ContainerAssignment] = field(default_factory=dict)
+    waited_for: object = None
+    has_lines: bool = False
 
 
 def decode_assignment(body: Mapping[str, Any]) -> DecodedSpec:

@@ -1,7 +1,7 @@
 """What a pass starts from: the assignment, the hardware, and what the kubelet pins itself."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -81,6 +81,8 @@ class Inputs:
     kubepods: KubepodsFinder
     events: Events
     boot_id: str | None = None
+    reported: Callable[[], Mapping[str, Any]] = dict
+    """Returns what an enforcer has reported of this node, which counts go on from."""
     remarks: tuple[str, ...] = ()
     """What this process lacks for as long as it runs, and enforces without."""
     _hardware: tuple[Topology, Mapping[str, Any]] | None = field(default=None, init=False)
@@ -117,7 +119,7 @@ class Inputs:
             full_resync=full_resync,
             failed_before=failed_before,
             topology=self.machine.topology,
-            body=self.assignments.body,
+            body=self._body(),
             spec=accepted.spec if accepted is not None else None,
             generation=self.acceptance.generation,
             received_seconds=self.assignments.received_at,
@@ -125,6 +127,13 @@ class Inputs:
             pins_cpus=kubelet.pins_cpus,
             pinned=kubelet.containers,
         )
+
+    def _body(self) -> Body | None:
+        """The NodeAssignment, with what is reported of it wherever that is."""
+        body = self.assignments.body
+        if body is None or not (reported := self.reported()):
+            return body
+        return {**body, "status": reported}
 
     def states(self) -> States:
         """What each of them has to say."""
@@ -169,7 +178,8 @@ class Inputs:
             "local copy": self.local_copy.problem,
         }
         unsaved = Evidence(restart_spec=self.local_copy.restart_spec)
-        return Facts(content=content, evidence=unsaved, problems=problems)
+        judged = self.acceptance.judged
+        return Facts(content=content, judged=judged, evidence=unsaved, problems=problems)
 
     def _cgroup(self) -> CgroupStatus | None:
         """The cgroup version and driver of this node; None until the tree is found."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentStatus
+from numapin_enforcer.assignment.either_form import Judged
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.pass_values import Pass
@@ -19,6 +20,7 @@ class Facts:
 
     Attributes:
         content: the fields of the status that no pass fills.
+        judged: what was made of the newest spec.
         evidence: what decides besides the cpusets whether a container is reported exclusive; not
             what `evidence_of` adds.
         running: ids of the containers that run, as the runtime listed them a minute ago at most,
@@ -27,6 +29,7 @@ class Facts:
     """
 
     content: NodeAssignmentStatus = field(default_factory=NodeAssignmentStatus)
+    judged: Judged = field(default_factory=Judged)
     evidence: Evidence = NO_EVIDENCE
     running: Mapping[str, str] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)

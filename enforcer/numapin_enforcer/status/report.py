@@ -1,7 +1,7 @@
 """The status after a pass, of the pass, the node's facts and what is wrong. Does no I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from numapin_api.conditions.merging import merge_conditions
@@ -12,9 +12,12 @@ from numapin_api.conditions.reasons import (
     Verdict,
     internal_error,
 )
+from numapin_api.forms.report import KERNEL_FIELDS as REPORTED_OF_KERNEL
+from numapin_api.forms.report import report_fields
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts
+from numapin_enforcer.assignment.either_form import Judged
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.conditions import SHOWN, foreign_note, judge, unread_note
 from numapin_enforcer.status.facts import Facts
@@ -25,9 +28,21 @@ from numapin_enforcer.status.state import Part, State, States, in_order
 NO_ANSWER_YET: Final = "it has not answered yet; does --cri-socket name its socket?"
 
 KERNEL_FIELDS: Final = ("containers", "pools", "running")
-"""The fields that are read from the cgroups."""
+"""The fields of a status that are read from the cgroups; `forms.report` has those of a report."""
 
-_JUDGED: Final = ("observedGeneration", "conditions")
+COUNT_FIELDS: Final = frozenset({"refused", "outdated"})
+"""Counts of the spec. The operator writes them if the spec has lines."""
+
+STATUS_FIELDS: Final = frozenset(
+    {
+        *("observedGeneration", "lastPassTime", "topology", "freeHugepages", "pools", "containers"),
+        *("kubeletContainers", "claims", "unboundMemory", "running", "driftCount", "driftCauses"),
+        *("cgroup", "runtime", "bootID", "conditions"),
+    }
+)
+"""The other fields of a NodeAssignment's status that an enforcer writes."""
+
+_JUDGED: Final = ("observedGeneration", "observed", "conditions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +52,14 @@ class Report:
     Attributes:
         content: everything but the conditions.
         verdicts: the conditions.
+        judged: what was made of the newest spec.
         blind: the cgroups were unreadable; the previously reported values stay.
         failed: there was no result at all; everything stays but generation and conditions.
     """
 
     content: NodeAssignmentStatus
     verdicts: tuple[Verdict, ...]
+    judged: Judged = field(default_factory=Judged)
     blind: bool = False
     failed: bool = False
 
@@ -57,21 +74,46 @@ class Report:
         return found
 
     def wire(self, before: Mapping[str, Any], now: str) -> dict[str, Any]:
-        """The whole status as JSON.
+        """The whole status of a NodeAssignment as JSON.
 
         Args:
             before: the status that the API server has.
             now: the time, RFC 3339, used where a condition changes.
         """
+        made = self._said(before, now)
+        if self.judged.has_lines:
+            made = {key: one for key, one in made.items() if key not in COUNT_FIELDS}
+            made |= {key: before[key] for key in COUNT_FIELDS if key in before}
+        return self._kept(before, made, KERNEL_FIELDS)
+
+    def node_report(self, before: Mapping[str, Any], now: str) -> dict[str, Any]:
+        """The whole status of a NodeReport as JSON; see `wire`."""
+        judged = self.judged
+        made = report_fields(
+            self._said(before, now),
+            self.content.containers,
+            self.content.running,
+            judged.assigned,
+            (judged.observed, judged.enforced),
+        )
+        return self._kept(before, made, REPORTED_OF_KERNEL)
+
+    def _said(self, before: Mapping[str, Any], now: str) -> dict[str, Any]:
         generation = self.content.observed_generation
         known = before.get("conditions") or ()
         conditions = merge_conditions(known, self.verdicts, generation, now)
-        made = self.content.to_wire() | {"conditions": conditions}
+        return self.content.to_wire() | {"conditions": conditions}
+
+    def _kept(
+        self, before: Mapping[str, Any], made: dict[str, Any], of_kernel: tuple[str, ...]
+    ) -> dict[str, Any]:
+        """With what stays as it was reported before."""
         if self.failed:
-            made = {**before, **{key: made[key] for key in _JUDGED if key in made}}
-        elif self.blind:
-            made = {key: value for key, value in made.items() if key not in KERNEL_FIELDS}
-            made |= {key: before[key] for key in KERNEL_FIELDS if key in before}
+            judged = _JUDGED if self.judged.observed.generation else ("conditions",)
+            return {**before, **{key: made[key] for key in judged if key in made}}
+        if self.blind:
+            made = {key: value for key, value in made.items() if key not in of_kernel}
+            return made | {key: before[key] for key in of_kernel if key in before}
         return made
 
 
@@ -98,14 +140,15 @@ def build_report(one: Pass, facts: Facts, states: States, summary: Summary | Non
     )
     if working is None and (left := _outdated(spec)):
         verdicts = (verdicts[0], _waiting_for(left), verdicts[2])
-    return Report(_content(one, facts, has), verdicts, blind=summary is None)
+    content = _content(one, facts, has)
+    return Report(content, verdicts, facts.judged, blind=summary is None)
 
 
-def failed_report(generation: int, error: Exception) -> Report:
+def failed_report(judged: Judged, error: Exception) -> Report:
     """The status after a pass that failed unexpectedly: all that was reported before stays."""
-    content = NodeAssignmentStatus(observed_generation=generation)
+    content = NodeAssignmentStatus(observed_generation=judged.observed.generation)
     obstacle = internal_error("a pass over the cgroups", error)
-    return Report(content, judge(obstacle, None, ""), failed=True)
+    return Report(content, judge(obstacle, None, ""), judged, failed=True)
 
 
 def _content(one: Pass, facts: Facts, has: Summary) -> NodeAssignmentStatus:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from numapin_daemon.probes.health import LoopHealth
+from numapin_enforcer.assignment.either_form import Judged
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.facts import Facts, evidence_of
 from numapin_enforcer.status.in_force.summary import Summarizer, Summary
@@ -40,9 +41,9 @@ class StatusReporter:
         """Have a pass counted that was reported; it may be kept until the next one."""
         self.on_pass(replace(one, ended_seconds=ended_seconds, body=None), self._last)
 
-    def failed(self, generation: int, error: Exception) -> None:
+    def failed(self, judged: Judged, error: Exception) -> None:
         """A pass failed unexpectedly: what was reported stays, and the conditions say why."""
-        report = failed_report(generation, error)
+        report = failed_report(judged, error)
         self.publisher.publish(report)
         self.health.passed(report.missing({}))
 

@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import yaml
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
 from numapin_api.nodeassignment import NodeAssignmentSpec
+from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, request_token
@@ -135,6 +137,33 @@ def test_the_status_is_a_subresource(installed: Kubectl, assignment: str) -> Non
 
 def _token(plane: ControlPlane, account: str, node: str | None = None) -> str:
     return request_token(plane, ServiceAccount(NAMESPACE, account, node))
+
+
+@pytest.mark.parametrize("kind", ["NodeReport", "NodeTopology"])
+def test_an_enforcer_reports_into_its_own_objects_only(
+    control_plane: ControlPlane, installed: Kubectl, assignment: str, kind: str
+) -> None:
+    mine, other = assignment, f"{assignment}-other"
+    token = _token(control_plane, ENFORCER_SERVICE_ACCOUNT, mine)
+    api, root = replace(control_plane.api, token=token), "/apis/numapin.io/v1beta1"
+    plural = {"NodeReport": "nodereports", "NodeTopology": "nodetopologies"}[kind]
+    body = {"apiVersion": "numapin.io/v1beta1", "kind": kind}
+    query = "fieldManager=t&force=true"
+    for name in (mine, other):
+        named = json.dumps(body | {"metadata": {"name": name}})
+        installed("create", "-f", "-", text=named)
+    try:
+        patch = {**body, "metadata": {"name": mine}, "status": {}}
+        api.request("PATCH", f"{root}/{plural}/{mine}/status?{query}", patch)
+        for path in (f"{other}/status", other, mine, f"{mine}-third"):
+            patch = {**body, "metadata": {"name": path.partition("/")[0]}}
+            with pytest.raises(AnswerError) as refused:
+                api.request("PATCH", f"{root}/{plural}/{path}?{query}", patch)
+            assert refused.value.status == HTTPStatus.FORBIDDEN
+        with pytest.raises(AnswerError):
+            api.request("DELETE", f"{root}/{plural}/{mine}")
+    finally:
+        installed("delete", plural, mine, other)
 
 
 def test_an_enforcer_writes_its_own_status_only(

@@ -13,6 +13,7 @@ from support.fakes.manual_clock import ManualClock
 from support.real.audit import Audit, granted
 from support.real.enforcer_node import PATH, Node, assigned, spec
 from support.real.played_kubelet import Kubelet, cpus_of, write_cpus
+from support.real.reporting.own_objects import OwnObjects
 from support.real.waiting import eventually, running
 
 
@@ -36,12 +37,15 @@ async def confirm_absence(node: Node) -> None:
 
 
 async def test_the_role_grants_what_is_used_and_no_more(
-    audit: Audit, node: Node, kubelet: Kubelet
+    audit: Audit, node: Node, kubelet: Kubelet, contract: ControlPlane
 ) -> None:
     pod = await kubelet.run_pod("exclusive")
     cgroup = f"{pod.cgroup}/{await kubelet.run(pod, 'main')}"
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+    objects = OwnObjects(node, contract)
+    objects.create()
+    await eventually(lambda: objects.report and objects.topology, "the report and the hardware")
     write_cpus(cgroup, "0")
     await eventually(lambda: cpus_of(cgroup) == "1")
     await eventually(lambda: node.notes("CpusetDrift"), "the Event")

@@ -131,7 +131,9 @@ class World:
             events=self.posted,
         )
         self.health = LoopHealth(60, self.clock)
-        self.reporter = StatusReporter(Publisher(NoApi(), "n", self.clock), self.health)
+        publisher = Publisher(NoApi(), "n", self.clock)
+        publisher.observe_report(None)
+        self.reporter = StatusReporter(publisher, self.health)
         self.reporter.on_pass = self._passed
         self.agent = self._agent()
         self.enforcing = self.agent.enforcing

@@ -83,7 +83,7 @@ def test_a_wrong_line_leaves_the_last_valid_spec_in_force(
     acceptance.offer(body(FIRST), MACHINE)
     acceptance.offer(body(FIRST, line, generation=2), MACHINE)
     assert refusal_of(acceptance).startswith(message)
-    assert (acceptance.enforced.generation, acceptance.observed.generation) == (1, 2)
+    assert (acceptance.enforced.generation, acceptance.judged.observed.generation) == (1, 2)
     acceptance.offer(body(FIRST, SECOND, generation=3), MACHINE)
     assert (acceptance.refusal, acceptance.enforced) == (None, Generation("u1", 3))
 
@@ -141,13 +141,16 @@ def test_no_line_of_another_object_has_been_accepted(acceptance: Acceptance) -> 
     acceptance.offer(body(FIRST, "d/b c cpus=9 since=1 uid=u-b", uid="u2"), MACHINE)
     assert acceptance.refusal is not None
     assert acceptance.assigned == {}
-    assert (acceptance.observed, acceptance.enforced) == (Generation("u2", 1), Generation("u1", 5))
+    assert (acceptance.judged.observed, acceptance.enforced) == (
+        Generation("u2", 1),
+        Generation("u1", 5),
+    )
 
 
 def test_without_an_assignment_nothing_has_been_accepted(acceptance: Acceptance) -> None:
     acceptance.offer(body(FIRST), MACHINE)
     acceptance.retire()
-    assert (acceptance.assigned, acceptance.observed) == ({}, Generation())
+    assert (acceptance.assigned, acceptance.judged.observed) == ({}, Generation())
 
 
 REFUSED = {"podUID": "u-c", "namespace": "d", "pod": "p", "reason": "NotEnoughCPUs", "message": "m"}
@@ -185,13 +188,13 @@ def test_what_the_operator_waits_for(
 ) -> None:
     policy = {"policy": {"name": "p", "generation": 1, "since": 1}}
     acceptance.offer(body(FIRST, spec=policy), MACHINE)
-    before = acceptance.waited_for
+    before = acceptance.judged.waited_for
     acceptance.offer(body(*lines, generation=2, spec=policy | spec), MACHINE)
     assert before is not None
-    assert (acceptance.waited_for == before) is same
+    assert (acceptance.judged.waited_for == before) is same
 
 
 def test_it_waits_for_a_container_that_moves(acceptance: Acceptance) -> None:
     acceptance.offer(body("d/a c cpus=2-3 leaving=3 since=1 uid=u-a"), MACHINE)
     assert acceptance.refusal is None
-    assert acceptance.waited_for is None
+    assert acceptance.judged.waited_for is None

@@ -16,8 +16,8 @@ from numapin_client.errors import (
     UnavailableError,
 )
 from numapin_enforcer.status.conditions import judge
-from numapin_enforcer.status.merge_patch import merge_patch
 from numapin_enforcer.status.publisher import Publisher
+from numapin_enforcer.status.publishing.merge_patch import merge_patch
 from numapin_enforcer.status.report import Report
 from support.fakes.manual_clock import ManualClock
 from support.fakes.status_store import StatusStore, merged
@@ -27,17 +27,21 @@ NOW = "2030-01-01T00:00:00Z"
 
 def report(drifts: int = 0, running: tuple[str, ...] = (), *, blind: bool = False) -> Report:
     content = NodeAssignmentStatus(drift_count=drifts, running=running, observed_generation=1)
-    return Report(content, judge(None, None, "all is well"), blind)
+    return Report(content, judge(None, None, "all is well"), blind=blind)
 
 
 @pytest.fixture
 def api() -> StatusStore:
-    return StatusStore()
+    """An enforcer has reported there before, and there is no NodeReport."""
+    store = StatusStore()
+    store.body["status"] = {"observedGeneration": 1}
+    return store
 
 
 @pytest.fixture
 async def publisher(api: StatusStore, clock: ManualClock) -> AsyncIterator[Publisher]:
     made = Publisher(api, "n", clock)
+    made.observe_report(None)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()

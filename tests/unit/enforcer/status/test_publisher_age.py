@@ -22,13 +22,17 @@ def report(running: tuple[str, ...] = (), drifts: int = 0) -> Report:
 
 @pytest.fixture
 def api() -> StatusStore:
-    return StatusStore()
+    """An enforcer has reported there before, and there is no NodeReport."""
+    store = StatusStore()
+    store.body["status"] = {"observedGeneration": 1}
+    return store
 
 
 @pytest.fixture
 async def publisher(api: StatusStore, clock: ManualClock) -> AsyncIterator[Publisher]:
     """Has written a first status."""
     made = Publisher(api, "n", clock)
+    made.observe_report(None)
     task = asyncio.create_task(made.run())
     made.observe(api.body)
     made.publish(report())

@@ -18,7 +18,7 @@ from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.in_force.summary import Summary
-from numapin_enforcer.status.report import Report, build_report
+from numapin_enforcer.status.report import COUNT_FIELDS, STATUS_FIELDS, Report, build_report
 from numapin_enforcer.status.state import Part, State
 from support.values.specs_and_trees import machine
 
@@ -125,3 +125,10 @@ def test_of_several_obstacles_the_one_of_the_first_part_counts() -> None:
     states = {part: replace(state, stalled=()) for part, state in states.items()}
     message = conditions(build_report(one, Facts(), states, SUMMARY))["Ready"][2]
     assert message == "1 container with exclusive CPUs; a part of the machine; systemd"
+
+
+def test_every_field_of_a_status_is_an_enforcers_or_the_operators() -> None:
+    """A field that neither knows would stay for ever when a node reports elsewhere."""
+    fields = {one.alias or name for name, one in models.NodeAssignmentStatus.model_fields.items()}
+    of_operator = {"refusals", "refusalsOmitted", "resizeRefusals"}
+    assert fields - of_operator == STATUS_FIELDS | COUNT_FIELDS

@@ -151,7 +151,7 @@ def test_a_changed_cgroup_driver_gets_an_event(world: World) -> None:
 
 
 def test_a_failed_pass_changes_only_generation_and_conditions(world: World) -> None:
-    world.reporter.failed(1, RuntimeError("broken"))
+    world.reporter.failed(world.acceptance.judged, RuntimeError("broken"))
     (report,) = world.published.reports
     before = {"driftCount": 7, "containers": [{"podUID": "1"}], "observedGeneration": 0}
     wire = report.wire(before, "2030-01-01T00:00:00Z")
