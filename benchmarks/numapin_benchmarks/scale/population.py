@@ -50,6 +50,9 @@ class Size:
         return [node_name(number) for number in range(self.nodes)]
 
 
+USUAL_PODS = 110
+"""On a node. Source: KubeletConfiguration, `maxPods`."""
+
 ROOM_CPUS = 24
 """CPUs of a node for new pods, and reserved ones."""
 
@@ -76,9 +79,12 @@ def _managed(manager: str, fields: Iterable[str]) -> list[Json]:
     return [entry | {"fieldsType": "FieldsV1", "fieldsV1": {"f:spec": owned}}]
 
 
-def node_body(number: int, cpus: int) -> Json:
-    """A Node as a kubelet registers it, with labels, conditions and images."""
-    amounts = {"cpu": str(cpus), "memory": "263829152Ki", "pods": "110"}
+def node_body(number: int, cpus: int, pods: int) -> Json:
+    """A Node as a kubelet registers it, with labels, conditions and images.
+
+    `pods`: how many it takes. The operator gives nothing to a pod that its kubelet would refuse.
+    """
+    amounts = {"cpu": str(cpus), "memory": "263829152Ki", "pods": str(pods)}
     digest = "sha256:" + "0123456789abcdef" * 4
     images = [
         {"names": [f"registry.example.com/team/app-{one}@{digest}"], "sizeBytes": 104857600 + one}
@@ -181,8 +187,9 @@ def objects(size: Size, hardware: Sequence[Json]) -> Iterator[tuple[str, Json]]:
         state = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
         yield f"/registry/namespaces/{name}", body | state
     cpus = [cpu_count(one) for one in hardware]
+    most = max(USUAL_PODS, 2 * size.pods)
     for number, node in enumerate(size.names):
-        yield f"/registry/minions/{node}", node_body(number, cpus[number % len(cpus)])
+        yield f"/registry/minions/{node}", node_body(number, cpus[number % len(cpus)], most)
         for one in range(size.pods):
             body = running_pod(size, node, one)
             metadata = body["metadata"]
