@@ -15,6 +15,7 @@ CPU time.
 import argparse
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,16 +116,17 @@ async def one_run(plane: LargePlane, name: str, how: str, step: int, options: An
     try:
         async with connect(kubeconfig_login(str(plane.kubeconfig))) as api:
             found["list"] = await follower.figures()
+            progress(f"{name} {how} list: {found['list']}")
             follower.begin()
             await place(api, form, step, options)
             found["placed pods"] = await follower.figures()
+            progress(f"{name} {how} placed pods: {found['placed pods']}")
             follower.begin()
             await asyncio.to_thread(plane.replace_apiserver)
             found["relist"] = await follower.figures()
     finally:
         follower.end()
-    for phase, figures in found.items():
-        progress(f"{name} {how} {phase}: {figures}")
+    progress(f"{name} {how} relist: {found['relist']}")
     return found
 
 
@@ -166,6 +168,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where etcd's data is")
     parser.add_argument("-o", "--output", type=Path, help="write the figures there as JSON")
     options = parser.parse_args()
+    # A cancelled job ends as with Ctrl-C, so that every process is ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     found = compare(options)
     if options.output:
         document = {"machine": machine(), "nodes": options.nodes, "runs": found}
