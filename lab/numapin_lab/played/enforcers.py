@@ -6,7 +6,8 @@ MACHINES is a JSON file of topologies. Each stand-in reports its machine once; t
 generation of the spec, that the pools are in force, and a moment later that the new containers run:
 two writes, as a real enforcer. With --end-containers it follows the pods too, and reports that the
 containers of one that is gone have ended; else they run for ever. With --only it plays the named
-nodes alone. With --tokens each stand-in writes with a token of its node. With --heartbeats it also
+nodes alone. With --reports it writes NodeReports and NodeTopologies, as enforcers do that read
+lines. With --tokens each stand-in writes with a token of its node. With --heartbeats it also
 renews each node's Lease every 10 s, and its Node's status every five minutes, as kubelets do.
 
 It appends a line to the file NOTES for each new thing that it sees, with the time of the monotonic
@@ -25,19 +26,28 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.forms.spec import read_spec
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import InformerTiming
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError, ConflictError, NotFoundError
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
+from numapin_client.resources import (
+    NODE_ASSIGNMENTS,
+    NODE_REPORTS,
+    NODE_TOPOLOGIES,
+    PODS,
+    Json,
+    Key,
+    Resource,
+)
 from numapin_lab.played.heartbeats import beat
 from numapin_lab.played.machines import reported
 from numapin_lab.played.node_logins import as_nodes, writes_as
+from numapin_lab.played.reports import report_of, status_of
 
 PROGRAM = "numapin_lab.played.enforcers"
 WRITERS = 24
@@ -48,8 +58,6 @@ AGAIN_SECONDS = 1.0
 SOON = InformerTiming(backoff_cap_seconds=2.0)
 """After an outage the operator is measured, and not how long its enforcers wait."""
 
-REASONS = {"Ready": "Enforced", "Reconciling": "Settled", "Stalled": "NotStalled"}
-CREATED = "2026-01-01T00:00:00Z"
 SPACE = uuid.UUID("6f3a2c7e-5f43-4c55-9c6b-6a0b3f2f7d11")
 
 
@@ -74,7 +82,7 @@ class Enforcers:
     def __init__(self, api: ApiClient, pods: int, machines: Sequence[Json], notes: TextIO) -> None:
         self._api, self._pods, self._machines, self._notes = api, pods, machines, notes
         self.only: frozenset[str] = frozenset()
-        self.own_logins = False
+        self.own_logins = self.reports = False
         self._seen: set[str] = set()
         self._latest: dict[str, Json] = {}
         self._known: set[str] = set()
@@ -137,7 +145,8 @@ class Enforcers:
             try:
                 await self._report(name)
             except (NotFoundError, ConflictError):
-                continue
+                if self.reports and name in self._latest:  # the operator makes them after it
+                    asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._want, name)
             except ClientError:
                 await asyncio.sleep(AGAIN_SECONDS)
                 self._want(name)
@@ -156,7 +165,11 @@ class Enforcers:
             asyncio.get_running_loop().call_later(START_SECONDS, self._want, name)
 
     async def _patch(self, name: str, latest: Json, running: set[str]) -> None:
-        status = status_of(name, latest, running, self._pods)
+        if self.reports:
+            await self._write_report(name, latest, running)
+            return
+        others = (pod_uid(name, one) for one in range(self._pods))
+        status = status_of(latest, running, others)
         if "pools" in latest["spec"]:
             self._in_force[name] = status["containers"]
         else:  # the object is new, the containers are not: their cpusets stay until it is planned
@@ -164,43 +177,19 @@ class Enforcers:
             status["containers"] = [one for one in kept if one["podUID"] in running]
         if name not in self._known:
             status["topology"] = reported(self._machines, int(name.rpartition("-")[2]))
-        await self._api.merge_patch(
-            NODE_ASSIGNMENTS, Key(name), {"status": status}, subresource="status"
-        )
+        await self._put(NODE_ASSIGNMENTS, name, status)
         self._known.add(name)
 
+    async def _write_report(self, name: str, latest: Json, running: set[str]) -> None:
+        """Report in the objects that the operator has made for it."""
+        if name not in self._known:
+            machine = reported(self._machines, int(name.rpartition("-")[2]))
+            await self._put(NODE_TOPOLOGIES, name, machine)
+        await self._put(NODE_REPORTS, name, report_of(latest, running))
+        self._known.add(name)
 
-def status_of(name: str, latest: Json, running: set[str], pods: int) -> Json:
-    """What a healthy enforcer reports; `running` are the pods of the spec that have started."""
-    spec, generation = latest["spec"], latest["generation"]
-    listed = [one for one in spec.get("containers") or () if one.get("exclusive")]
-    exclusive = CpuSet.union(CpuSet.parse(one["cpus"]) for one in listed)
-    kept = ("podUID", "container", "cpus", "mems", "exclusive")
-    status: dict[str, Any] = {
-        "observedGeneration": generation,
-        "containers": [
-            {key: one[key] for key in kept if key in one}
-            for one in listed
-            if one["podUID"] in running
-        ],
-        "running": sorted({pod_uid(name, one) for one in range(pods)} | running),
-        "cgroup": {"version": 2, "driver": "systemd"},
-        "runtime": {"name": "containerd", "version": "2.1.9"},
-        "conditions": [
-            {
-                "type": kind,
-                "status": "True" if kind == "Ready" else "False",
-                "reason": reason,
-                "message": "",
-                "observedGeneration": generation,
-                "lastTransitionTime": CREATED,
-            }
-            for kind, reason in REASONS.items()
-        ],
-    }
-    if "pools" in spec:
-        status["pools"] = {**spec["pools"], "exclusive": str(exclusive)}
-    return status
+    async def _put(self, kind: Resource, name: str, status: Json) -> None:
+        await self._api.merge_patch(kind, Key(name), {"status": status}, subresource="status")
 
 
 def uid_and_node(pod: Json) -> tuple[str, str]:
@@ -209,9 +198,10 @@ def uid_and_node(pod: Json) -> tuple[str, str]:
 
 
 def slim(body: Json) -> Json:
-    """What a stand-in keeps of a NodeAssignment."""
+    """What a stand-in keeps of a NodeAssignment, its spec as v1alpha1 has it."""
     metadata = body["metadata"]
-    return {"uid": metadata["uid"], "generation": metadata["generation"], "spec": body["spec"]}
+    spec = read_spec(body).wire
+    return {"uid": metadata["uid"], "generation": metadata["generation"], "spec": spec}
 
 
 def _version(slimmed: Json) -> tuple[str, int]:
@@ -246,6 +236,7 @@ async def play(options: argparse.Namespace) -> None:
         async with connect(login) as api, asyncio.TaskGroup() as tasks:
             enforcers = Enforcers(api, options.pods, machines, notes)
             enforcers.only, enforcers.own_logins = frozenset(options.only), bool(options.tokens)
+            enforcers.reports = options.reports
             source = Source(NODE_ASSIGNMENTS)
             informer = Informer(api, source, slim, enforcers.note, SOON)
             tasks.create_task(informer.run(), name="assignments")
@@ -270,6 +261,7 @@ def main() -> None:
     parser.add_argument("--end-containers", action="store_true")
     parser.add_argument("--heartbeats", action="store_true")
     parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--reports", action="store_true")
     parser.add_argument("--tokens", type=Path)
     with suppress(KeyboardInterrupt):
         asyncio.run(play(parser.parse_args()))
