@@ -25,6 +25,7 @@ from numapin_benchmarks.api_cost.layouts.builtin import (
     LEASES,
     annotate_pod,
     config_map,
+    create_event,
     create_pod,
     lease,
     renew_lease,
@@ -81,6 +82,7 @@ async def measure_others(api: Api, steps: range, options: Any) -> list[Measured]
     writes = (
         Write("base", "POST of a pod", create_pod),
         Write("other", "merge patch of a pod's annotation", annotate_pod),
+        Write("event", "POST of an Event", create_event),
         Write("heartbeat", "PUT of a Lease", renew_lease),
     )
     found, watchers = [], options.watchers

@@ -66,6 +66,7 @@ def node_pod(number: int) -> Json:
 
 
 PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
@@ -79,6 +80,24 @@ def annotate_pod(step: int, _: Stored) -> Call:
     annotations = {"numapin.io/assigned": Entry(step, 125).line(step)}
     patch = {"metadata": {"annotations": annotations}}
     return Call("PATCH", f"{PODS}/pod-{step:06d}", patch, MERGE_PATCH)
+
+
+def create_event(step: int, _: Stored) -> Call:
+    """The Event about a placed pod."""
+    one = Entry(step, 125)
+    regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": "default"}
+    event = {
+        "metadata": {"name": f"pod-{step:06d}.{step:016x}", "namespace": "default"},
+        "regarding": regarding | {"name": f"pod-{step:06d}", "uid": one.uid},
+        "type": "Normal",
+        "reason": "CPUsAssigned",
+        "action": "Place",
+        "note": f"container engine: CPUs {one.cpus}, NUMA node {one.mems}",
+        "eventTime": "2026-01-01T02:00:00.000000Z",
+        "reportingController": "numapin.io/numapin-operator",
+        "reportingInstance": "numapin-operator-5d59d67564-abcde",
+    }
+    return Call("POST", EVENTS, event)
 
 
 def renew_lease(step: int, stored: Stored) -> Call:

@@ -12,7 +12,7 @@ from typing import Any
 
 from numapin_benchmarks.scale.population import EXCLUSIVE_CPUS, pod_body
 from numapin_benchmarks.scale.steps.scene import Created, Scene
-from numapin_benchmarks.scale.steps.used import Moment, Served, served_during
+from numapin_benchmarks.scale.steps.used import Moment, Served, served_during, until_written
 from numapin_benchmarks.surroundings import progress
 from numapin_client.resources import Json
 
@@ -25,6 +25,7 @@ USUAL_RATE = 20
 
 async def cost(scene: Scene, rate: float, count: int) -> None:
     """Create pods without and with CPUs of their own, and compare."""
+    await until_written(scene)
     idle, refused_before = await served_during(scene, IDLE_SECONDS), len(scene.notes.refused)
     shared = (await _create(scene, "shared", SHARED_CPUS, rate, count)).without(idle)
     placed = (await _create(scene, "placed", EXCLUSIVE_CPUS[:2], rate, count)).without(idle)
@@ -72,4 +73,5 @@ async def _create(
     begun = await Moment.now(scene)
     await made.create_all(scene.api, bodies, rate)
     await scene.until_decided([*made.bound] if kind == "placed" else [])
+    await until_written(scene)
     return await Served.since(begun, scene)

@@ -13,6 +13,7 @@ from numapin_benchmarks.scale.steps.used import (
     Moment,
     Served,
     served_during,
+    until_written,
 )
 from numapin_benchmarks.surroundings import progress
 from numapin_client.client import ApiClient, connect
@@ -23,9 +24,6 @@ from numapin_lab.played.leases import renewed
 from numapin_lab.played.node_logins import as_nodes, writes_as
 
 WINDOW_SECONDS = 60.0
-SETTLE_SECONDS = 20.0
-"""Reports of the roll-out may still be written after the last spec."""
-
 BEFORE_SECONDS = 300.0
 """How often `lastPassTime` was written, before there were Leases."""
 
@@ -35,7 +33,7 @@ PATCH_SECONDS = 0.1
 
 async def heartbeats(scene: Scene) -> None:
     """The idle cluster without Leases, with them, and with patches of `lastPassTime`."""
-    await asyncio.sleep(SETTLE_SECONDS)
+    await until_written(scene)
     idle = await served_during(scene, WINDOW_SECONDS)
     with ExitStack() as stack:
         stack.enter_context(

@@ -14,6 +14,7 @@ WRITE_VERBS = frozenset({"POST", "PUT", "PATCH", "DELETE", "APPLY"})
 SHOWN = frozenset({"nodeassignments", "nodereports", "nodetopologies"} | {"cpupolicies", "events"})
 """What the operator and enforcers write; Leases are counted apart, pods are the benchmark's own."""
 
+QUIET_SECONDS = 5.0
 PUT_BYTES = "etcd_debugging_mvcc_total_put_size_in_bytes"
 WAL_BYTES = "etcd_disk_wal_write_bytes_total"
 FILE_BYTES = "etcd_mvcc_db_total_size_in_bytes"
@@ -150,6 +151,19 @@ class Served:
             for (verb, resource, part), number in sorted(self.requests.items())
             if verb in WRITE_VERBS and resource in SHOWN
         }
+
+
+async def until_written(scene: Scene) -> None:
+    """Wait until neither the operator nor the enforcers have written anything for a while."""
+    before = -1
+    while (now := await asyncio.to_thread(_writes_so_far, scene)) != before:
+        before = now
+        await asyncio.sleep(QUIET_SECONDS)
+
+
+def _writes_so_far(scene: Scene) -> int:
+    found = scene.plane.requests().items()
+    return sum(n for (verb, what, _), n in found if verb in WRITE_VERBS and what in SHOWN)
 
 
 async def served_during(scene: Scene, seconds: float) -> Served:
