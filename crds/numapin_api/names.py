@@ -41,5 +41,8 @@ HEARTBEAT_LABELS: Final = {
 }
 """On the Leases that enforcers renew, each named after its node."""
 
+REFUSED_ANNOTATION: Final = f"{GROUP}/refused"
+"""On refused pods: the reason and the numbers, for people; see docs/operations.md."""
+
 CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
 """On pods: which exclusive CPUs each container has, and which will leave it; see docs/notice.md."""

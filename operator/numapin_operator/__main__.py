@@ -129,8 +129,7 @@ async def operate(settings: Settings, login: Login) -> None:
         marker = Marker(api, settings.namespace, reporter, application.clock)
         application.watch_heartbeats(lease_informer(api, settings.namespace), marker)
         application.watch_revisions(api, settings.namespace)
-        if settings.annotate_pods:
-            application.annotate_pods()
+        application.annotate(cpus=settings.annotate_pods, refusals=settings.annotate_refusals)
         about = {"service.instance.id": socket.gethostname()}
         sent = await stack.enter_async_context(
             exporting(USER_AGENT, about, application.meter, os.environ, MOST_SPANS)

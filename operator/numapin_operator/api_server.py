@@ -105,8 +105,10 @@ class Cluster(Protocol):
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Evict a pod if it still has that UID; a disruption budget may refuse it."""
 
-    async def annotate(self, pod: Key, uid: str, text: str | None) -> None:
-        """Tell a pod which CPUs it has, if it still has that UID; None removes the annotation.
+    async def annotate(
+        self, pod: Key, uid: str, text: str | None, name: str = names.CPUS_ANNOTATION
+    ) -> None:
+        """Write an annotation of a pod, if it still has that UID; None removes it.
 
         Raises InvalidError too: another pod has its name.
         """
@@ -237,9 +239,11 @@ class ApiCluster:
         }
         await self._api.create(PODS, body, "eviction")
 
-    async def annotate(self, pod: Key, uid: str, text: str | None) -> None:
+    async def annotate(
+        self, pod: Key, uid: str, text: str | None, name: str = names.CPUS_ANNOTATION
+    ) -> None:
         """Patch the annotation alone; the UID is immutable, so another pod is not changed."""
-        patch = {"metadata": {"uid": uid, "annotations": {names.CPUS_ANNOTATION: text}}}
+        patch = {"metadata": {"uid": uid, "annotations": {name: text}}}
         manager = names.OPERATOR_FIELD_MANAGER
         await self._api.merge_patch(PODS, pod, patch, field_manager=manager)
 

@@ -127,9 +127,9 @@ class Application:
         """Have each pod's way traced; None for no traces."""
         self._paths.sink = sink
 
-    def annotate_pods(self) -> None:
-        """Have workloads told which CPUs they have; call it before anything runs."""
-        self._lasting = replace(self._lasting, annotates=True)
+    def annotate(self, *, cpus: bool, refusals: bool) -> None:
+        """Have pods told which CPUs they have, and their refusal; call it before anything runs."""
+        self._lasting = replace(self._lasting, annotates=cpus, tells_refused=refusals)
 
     def watch_heartbeats(self, leases: Informer[Beat], marks: Marks) -> None:
         """Have silent enforcers reported; call it before anything runs.

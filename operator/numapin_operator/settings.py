@@ -68,6 +68,13 @@ _OPTIONS: Final = (
         type=bool,
     ),
     Option(
+        "--annotate-refusals",
+        True,
+        f"tell pods that were refused CPUs or memory by the annotation {names.REFUSED_ANNOTATION}; "
+        "needs the right to patch pods, see manifests/base/operator-refusals.yaml",
+        type=bool,
+    ),
+    Option(
         "--check",
         False,
         "look whether the installation in --namespace works, say so, and end: status 0 if it does",
@@ -102,6 +109,7 @@ class Settings:
         kube_api_qps: requests a second to the API server; 0 for any number.
         kube_api_burst: requests to the API server at once.
         annotate_pods: whether workloads are told their CPUs by an annotation of their pods.
+        annotate_refusals: whether refused pods are told so by an annotation.
         check: whether to look only whether the installation works.
         log_level: the lowest level of log lines to print.
         log_format: log lines for people or for machines.
@@ -114,6 +122,7 @@ class Settings:
     kube_api_qps: float
     kube_api_burst: int
     annotate_pods: bool
+    annotate_refusals: bool
     check: bool
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]

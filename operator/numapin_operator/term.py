@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from numapin_daemon.clock import Clock
 from numapin_daemon.telemetry.meter import Meter
+from numapin_operator.annotation.refusal_writer import WORKERS as TELLING
+from numapin_operator.annotation.refusal_writer import RefusalAnnotations
 from numapin_operator.annotation.writer import WORKERS as ANNOTATING
 from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.api_server import Cluster
@@ -38,6 +40,7 @@ class Lasting:
         meter: counts plans, writes, refusals and evictions.
         written: called with each assignment that was created or changed.
         annotates: whether workloads are told which CPUs they have.
+        tells_refused: whether refused pods are told so.
         evictions: what this operator has evicted, and why: the pods that replace it must wait as
             long in the next term.
         heartbeats: watches the heartbeats of enforcers for a term; None if nobody does.
@@ -50,6 +53,7 @@ class Lasting:
     meter: Meter
     written: Callable[[Written], object]
     annotates: bool = False
+    tells_refused: bool = False
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
     heartbeats: Callable[[], Coroutine[Any, Any, None]] | None = None
 
@@ -87,13 +91,25 @@ class Term:
         evictor.history = lasting.evictions
         evictor.on_result = partial(lasting.meter.add, EVICTIONS)
         self.outputs = Outputs(statuses, events, evictor, lasting.meter, lasting.written)
+        self._edited: list[Callable[[str], object]] = []
         self._annotations: PodAnnotations | None = None
         if lasting.annotates:
             told = PodAnnotations(cluster, state, self.queue.add, clock)
             self._annotations = self.outputs.telling = told
-            state.annotated = told.note_edit
+            self._edited.append(told.note_edit)
+        self._refusals: RefusalAnnotations | None = None
+        if lasting.tells_refused:
+            self._refusals = RefusalAnnotations(cluster, state, clock)
+            self.outputs.refusals = self._refusals.tell
+            self._edited.append(self._refusals.note_edit)
+        state.annotated = self._note_edit
         self.controller = Controller(cluster, state, self.queue, self.outputs, clock)
         state.wake = self.queue.add
+
+    def _note_edit(self, node: str) -> None:
+        """An annotation of a pod of a node was changed by somebody, or by us."""
+        for note in self._edited:
+            note(node)
 
     def parts(self) -> tuple[Part, ...]:
         """All that runs until the term ends."""
@@ -106,6 +122,8 @@ class Term:
         ]
         if self._annotations is not None:
             parts.append(Part("annotating", self._annotations.work, ANNOTATING))
+        if self._refusals is not None:
+            parts.append(Part("telling refused pods", self._refusals.work, TELLING))
         if self._heartbeats is not None:
             parts.append(Part("heartbeats", self._heartbeats))
         return tuple(parts)

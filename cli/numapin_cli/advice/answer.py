@@ -1,19 +1,29 @@
 """Finds what a question needs, and explains the pod, node or policy."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
-from numapin_cli.advice.explanation import Explanation
+from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.nodes import explain_node
 from numapin_cli.advice.pods import explain_pod
 from numapin_cli.advice.policies import explain_policy
 from numapin_cli.inputs.described_cluster import observed, pod_with_claims
+from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.live.asked_objects import Asked
 from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.node_state import NodeState
+from numapin_cli.live.own_words import OwnWords
 from numapin_cli.live.target import NODE, POLICY
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.records import PolicyView
+
+_SILENT: Final = "whether it has CPUs of its own is in its annotations only with --annotate-pods"
+
+_FROM_THE_POD: Final = (
+    "this is what the pod itself says. Who has the CPUs of its node, and what would help, is shown "
+    "to those who may read NodeAssignments (the ClusterRole numapin-viewer)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,8 @@ class Answerer:
 
     def _pod(self) -> Explanation:
         asked = self.asked
+        if asked.forbidden:
+            return _in_its_words(asked.manifest, asked.forbidden)
         pod = pod_with_claims(asked.manifest, asked.objects)
         wanted = self.node or pod.node
         if not asked.manifest.stored or not pod.node:
@@ -78,3 +90,23 @@ class Answerer:
     def _reported(self, node: str) -> NodeState:
         found = self.asked.objects.of(NODE_ASSIGNMENT_KIND).get(node)
         return NodeState.decode(found.content) if found else NodeState(node)
+
+
+def _in_its_words(pod: Manifest, forbidden: str) -> Explanation:
+    """Explain a pod by what it says itself; `forbidden` says why no more is known."""
+    said = OwnWords.of(pod)
+    if said.reason:
+        verdict, why = "was refused; it runs on shared CPUs", said.numbers
+    elif said.containers:
+        verdict, why = "has CPUs of its own", ""
+    else:
+        verdict, why = "does not say that it was refused", _SILENT
+    return Explanation(
+        f"pod {pod.name}",
+        verdict,
+        not said.reason,
+        node=str(section(pod.content, "spec").get("nodeName") or ""),
+        reason=said.reason,
+        why=tuple(filter(None, (why, f"{forbidden}; {_FROM_THE_POD}"))),
+        facts=tuple(Line(f"container {name}", text) for name, text in said.containers),
+    )

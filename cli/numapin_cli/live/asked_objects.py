@@ -14,6 +14,7 @@ from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.target import NODE, POD, POLICY, Target
 from numapin_cli.subcommand import CommandError
+from numapin_client.errors import ForbiddenError
 from numapin_client.resources import (
     CPU_POLICIES,
     NAMESPACES,
@@ -38,6 +39,7 @@ class Asked:
         others: other nodes that can be tried, the one with most free CPUs first.
         nodes: how many nodes there are besides.
         assumed: what the objects were changed to, as a sentence; empty if they were not.
+        forbidden: why there is nothing but the object: NodeAssignments may not be read; else empty.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Asked:
     others: tuple[str, ...] = ()
     nodes: int = 0
     assumed: str = ""
+    forbidden: str = ""
 
     def once_created_by(self, workload: Workload) -> "Asked":
         """The question when a workload's controller creates the pod, the first of a roll-out."""
@@ -109,7 +112,8 @@ class FromServer:
         reader, namespace = self._reader, target.namespace or self._namespace
         kinds = [target.kind] if target.kind else [POD, NODE, POLICY]
         keys = {POD: Key(target.name, namespace), NODE: Key(target.name), POLICY: Key(target.name)}
-        found = await together(reader.one(_RESOURCES[kind], keys[kind]) for kind in kinds)
+        read = reader.one if target.kind else reader.one_if_allowed
+        found = await together(read(_RESOURCES[kind], keys[kind]) for kind in kinds)
         named = dict(zip(kinds, found, strict=True))
         known = dict[str, list[Key]]()
         if not any(named.values()):
@@ -120,7 +124,13 @@ class FromServer:
             return Asked(kind, manifest, target.name, combined([manifest], []))
         if kind == NODE:
             return await self._around(kind, manifest, target.name, 0)
-        return await self._around(kind, manifest, _node_of(manifest), most, node)
+        try:
+            return await self._around(kind, manifest, _node_of(manifest), most, node)
+        except ForbiddenError:
+            if why := await reader.why_forbidden(NODE_ASSIGNMENTS):
+                alone = combined([manifest], [])
+                return Asked(kind, manifest, manifest.name, alone, forbidden=why)
+            raise
 
     async def for_pod(self, pod: Manifest, node: str, most: int) -> Asked:
         """Read what the answer about a pod of a file depends on."""

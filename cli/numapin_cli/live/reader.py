@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from numapin_cli.inputs.manifests import Manifest
-from numapin_cli.live.server import is_unknown_resource
+from numapin_cli.live.server import is_unknown_resource, said
 from numapin_client.cache.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, ForbiddenError, GoneError, NotFoundError
@@ -90,6 +90,21 @@ class Reader:
             return await self.names(resource, namespace)
         except ForbiddenError:
             return []
+
+    async def one_if_allowed(self, resource: Resource, key: Key) -> Manifest | None:
+        """One object; None if it does not exist or may not be read."""
+        try:
+            return await self.one(resource, key)
+        except ForbiddenError:
+            return None
+
+    async def why_forbidden(self, resource: Resource) -> str:
+        """Why objects of a resource may not be listed; empty if they may."""
+        try:
+            await self.client.list_chunk(Source(resource), limit=1)
+        except ForbiddenError as error:
+            return said(error)
+        return ""
 
     async def claims_of(self, pods: Sequence[Manifest]) -> list[Manifest]:
         """The ResourceClaims of pods; one that does not exist is read as one without CPUs."""

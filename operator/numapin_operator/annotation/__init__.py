@@ -1,1 +1,1 @@
-"""The pod annotation that tells a workload which CPUs it has, and which will leave it."""
+"""The annotations that tell a pod which CPUs it has and which will leave it, or its refusal."""

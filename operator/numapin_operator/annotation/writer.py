@@ -2,29 +2,22 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_client.errors import (
-    ClientError,
-    ConnectionFailedError,
-    ForbiddenError,
-    NotFoundError,
-)
+from numapin_client.errors import ClientError, ConnectionFailedError, NotFoundError
 from numapin_client.resources import Key
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.annotation.content import annotations, with_notice
+from numapin_operator.annotation.denied import Denied, lacks_right
+from numapin_operator.annotation.sent import SentTexts
 from numapin_operator.api_server import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import annotation_digest
 from numapin_operator.placement import PodView
 from numapin_operator.queues.workqueue import WorkQueue
-
-DENIED_SECONDS: Final = 60.0
-"""How long nothing is written after the role lacked the right."""
 
 EDIT_SECONDS: Final = 1.0
 """How long an annotation stays that somebody else has written."""
@@ -44,14 +37,6 @@ _Texts = tuple[NodeAssignmentSpec, Topology | None, Mapping[str, str]]
 """The texts of a node, and what they were made of."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A text that was written, None for none, and the pod as it was known then."""
-
-    text: str | None
-    known: PodView
 
 
 class PodAnnotations:
@@ -82,16 +67,16 @@ class PodAnnotations:
         self._cluster, self._state, self._wake = cluster, state, wake
         self._clock = clock or SystemClock()
         self._queue = queue or WorkQueue(clock=self._clock)
-        self._sent: dict[str, dict[str, _Sent]] = {}
+        self._sent = SentTexts()
         self._told: dict[str, dict[str, tuple[bytes, float]]] = {}
         self._texts: dict[str, _Texts] = {}
         self._edited: set[str] = set()
-        self._denied_until: float | None = None
+        self._denied = Denied(NO_RIGHT, "workloads are told their CPUs again", self._clock)
         self._lines = LogLimit(at_once=3, per_second=1 / 600, clock=self._clock)
 
     def told(self, node: str) -> Mapping[str, float] | None:
         """Since when pods know by their annotation what leaves them; None without the right."""
-        if self._is_denied:
+        if self._denied:
             return None
         if not (known := self._told.get(node)):
             return {}
@@ -121,14 +106,14 @@ class PodAnnotations:
 
     async def _compare(self, node: str) -> None:
         """Annotate the pods of one node, as soon as that is allowed."""
-        await self._wait_while_denied()
+        await self._denied.wait()
         self._edited.discard(node)
         await self._annotate(node)
 
     async def _annotate(self, node: str) -> None:
         """Write what differs on one node; one pod that fails does not keep the others from it."""
         wanted, pods = self._wanted(node), tuple(self._state.pods_on(node))
-        self._forget_seen(node, pods)
+        self._sent.forget_seen(node, pods)
         failure: ClientError | None = None
         for pod in pods:
             text = wanted.get(pod.uid)
@@ -139,12 +124,12 @@ class PodAnnotations:
             except NotFoundError:
                 continue  # it is gone
             except ClientError as error:
-                if isinstance(error, ConnectionFailedError) or _lacks_right(error):
+                if isinstance(error, ConnectionFailedError) or lacks_right(error):
                     raise
                 failure = error
             else:
-                self._note_allowed()
-                self._sent.setdefault(node, {})[pod.uid] = _Sent(text, pod)
+                self._denied.note_allowed()
+                self._sent.note(node, pod, text)
         self._note_told(node, wanted)
         if failure is not None:
             raise failure
@@ -172,16 +157,7 @@ class PodAnnotations:
         """
         if pod.mirror is not None or pod.annotated == annotation_digest(text):
             return True
-        sent = self._sent.get(node, {}).get(pod.uid)
-        return sent is not None and sent.text == text and sent.known is pod
-
-    def _forget_seen(self, node: str, pods: tuple[PodView, ...]) -> None:
-        """Forget what was sent to pods that have changed since, or are gone."""
-        if sent := self._sent.pop(node, None):
-            known = {pod.uid: pod for pod in pods}
-            waits = {uid: one for uid, one in sent.items() if known.get(uid) is one.known}
-            if waits:
-                self._sent[node] = waits
+        return self._sent.has(node, pod, text)
 
     def _note_told(self, node: str, wanted: Mapping[str, str]) -> None:
         """Note which pods know by now at which time CPUs leave them."""
@@ -203,29 +179,6 @@ class PodAnnotations:
         _log.error("cannot annotate the pods of a node", extra={"node": node}, exc_info=error)
 
     def _note_failure(self, node: str, error: ClientError, delay: float) -> None:
-        if _lacks_right(error):
-            if self._denied_until is None:
-                _log.error(NO_RIGHT, extra={"error": str(error)})
-            self._denied_until = self._clock.monotonic() + DENIED_SECONDS
-            return
-        if (more := self._lines.admit(node)) is not None:
+        if not self._denied.note(error) and (more := self._lines.admit(node)) is not None:
             again = {"node": node, "error": str(error), "again_in_seconds": round(delay, 1)}
             _log.warning("cannot annotate a pod", extra={**again, **more})
-
-    def _note_allowed(self) -> None:
-        if self._denied_until is not None:
-            _log.info("workloads are told their CPUs again")
-        self._denied_until = None
-
-    @property
-    def _is_denied(self) -> bool:
-        return self._denied_until is not None and self._denied_until > self._clock.monotonic()
-
-    async def _wait_while_denied(self) -> None:
-        while self._is_denied:
-            assert self._denied_until is not None
-            await self._clock.sleep(self._denied_until - self._clock.monotonic())
-
-
-def _lacks_right(error: ClientError) -> bool:
-    return isinstance(error, ForbiddenError) and error.lacks_right

@@ -101,6 +101,7 @@ class Outputs:
         written: called with each assignment that was created or changed.
         log: logs what became of each.
         telling: tells workloads which CPUs they have.
+        refusals: has the refused pods of a node told so.
     """
 
     statuses: StatusWriter
@@ -110,6 +111,7 @@ class Outputs:
     written: Callable[[Written], object] = _ignore
     log: NodeLog = field(default_factory=NodeLog)
     telling: Telling = field(default_factory=NobodyTold)
+    refusals: Callable[[str], object] = _ignore
 
     def report(self, result: WriteResult) -> None:
         """Log and count a write, and tell those whom it concerns."""
@@ -121,6 +123,7 @@ class Outputs:
         if decision.write is not Write.NOTHING:
             self.meter.add(WRITES, decision.write.value, "written")
         self.telling.tell(result.picture.name)
+        self.refusals(result.picture.name)
         told = result.picture.memory.waiting
         fresh = (one for one in decision.waiting if one.pod.uid not in told)
         self.events.inform(map(notice_of_waiting, fresh))

@@ -58,7 +58,7 @@ class ClusterState:
         pod_bound: called with each bound pod that was not known before.
         pod_gone: called with the UID of each pod that ended or was deleted.
         assignment_sent: called with each NodeAssignment as the API server sent it.
-        annotated: called with the node of each pod of which only the annotation has changed.
+        annotated: called with the node of each pod of which only annotations have changed.
     """
 
     wake: Wake = _ignore_node
@@ -147,12 +147,12 @@ class ClusterState:
     def put_pod(self, key: Key, pod: PodView) -> None:
         """Take in a bound pod. It is urgent if it is new or ends.
 
-        Its annotation decides nothing, so a change of that alone wakes no node.
+        Its annotations decide nothing, so a change of them alone wakes no node.
         """
         before = self._pods.get(key, pod.node)
         if before == pod:
             return
-        if before is not None and replace(before, annotated=pod.annotated) == pod:
+        if before is not None and replace(before, annotated=pod.annotated, told=pod.told) == pod:
             self._pods.put(key, pod)
             self.annotated(pod.node)
             return

@@ -125,6 +125,7 @@ class PodView:
         edited: its spec was changed after it was created, as by a resize.
         annotated: digest of the annotation that says which CPUs it has; empty if it has none. It
             is never a reason for a decision.
+        told: the reason that the annotation of a refused pod names; empty if it has none. Likewise.
     """
 
     uid: str
@@ -146,6 +147,7 @@ class PodView:
     claims_unknown: bool = False
     edited: bool = False
     annotated: bytes = b""
+    told: str = ""
 
     @property
     def has_cpu_claims(self) -> bool:

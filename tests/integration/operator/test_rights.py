@@ -13,12 +13,12 @@ from numapin_api import names
 from numapin_client.client import connect
 from numapin_client.errors import NotFoundError
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import LEASES, NODES, Json, Key
+from numapin_client.resources import LEASES, NODES, PODS, Json, Key
 from numapin_daemon.clock import SystemClock
 from numapin_lab.processes.ports import choose, is_free
 from numapin_operator.heartbeats.marker import Marker
 from numapin_operator.heartbeats.silence import Beat
-from support.real.audit import Audit, granted
+from support.real.audit import Audit, Right, granted
 from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_role import Role
@@ -32,17 +32,46 @@ def audit(world: RealWorld) -> Audit:
     return Audit(world.plane, names.OPERATOR_SERVICE_ACCOUNT)
 
 
+async def refuse(world: RealWorld, operator: OperatorProcess, node: str) -> None:
+    """Have a pod told that it was refused; then it is gone."""
+    told = Key((await world.add_pod(node, "told", "7")).pod, "default")
+
+    async def is_told() -> bool:
+        found = (await world.admin.get(PODS, told))["metadata"]
+        return names.REFUSED_ANNOTATION in (found.get("annotations") or {})
+
+    await until(is_told, operator.log)
+    await world.admin.delete(PODS, told)
+
+
+async def edit(world: RealWorld, policy: str, spec: Json, running: dict[str, str]) -> None:
+    """Have one generation of a policy reach all nodes after the other."""
+
+    async def is_stored(but: str) -> str:
+        for name, uid in running.items():
+            await world.enforce(name, *filter(None, (uid,)))
+        name = str((await world.policy_status(policy)).get("currentRevision") or "")
+        return name if name != but else ""
+
+    first = await eventually(lambda: is_stored(""))
+    await world.put_policy(spec | {"reserved": {"count": 1}}, "policy")
+    await eventually(lambda: is_stored(first))
+
+
 async def do_everything(world: RealWorld, operator: OperatorProcess) -> None:
     """Create, replace and delete assignments, write statuses and Events, evict.
 
     The assignment of a Node that no policy selects any more is deleted once it is released.
     """
-    evict = {"reserved": {"count": 2}, "onUnsatisfiable": "Evict"}
-    policy = await world.put_policy(evict, "policy")
+    share: Json = {"reserved": {"count": 2}, "rollout": {"maxConcurrent": "100%"}}
+    evict = share | {"onUnsatisfiable": "Evict"}
+    policy = await world.put_policy(share, "policy")
     node, other = (await world.add_node("node")).name, (await world.add_node("other")).name
     for name in (node, other):
         await until(lambda name=name: world.spec(name), operator.log)  # type: ignore[misc]
         await world.enforce(name)
+    await refuse(world, operator, node)
+    await world.put_policy(evict, "policy")
     placed = await world.add_pod(node, "a", "4")
     await until(lambda: world.held(node), operator.log)
     refused = await world.add_pod(node, "b", "4")
@@ -51,16 +80,7 @@ async def do_everything(world: RealWorld, operator: OperatorProcess) -> None:
     claim = await world.add_claim()
     await world.allocate(claim)
     await world.add_pod(node, "claiming", claim=claim.name)
-
-    async def is_stored(but: str) -> str:
-        for name in (node, other):
-            await world.enforce(name, placed.uid)
-        name = str((await world.policy_status(policy)).get("currentRevision") or "")
-        return name if name != but else ""
-
-    first = await eventually(lambda: is_stored(""))
-    await world.put_policy(evict | {"reserved": {"count": 1}}, "policy")
-    await eventually(lambda: is_stored(first))
+    await edit(world, policy, evict, {node: placed.uid, other: ""})
     await world.delete_pod(placed)
     unselected = {"metadata": {"labels": {"mark": None}}}
     await world.admin.merge_patch(NODES, Key(other), unselected)
@@ -153,7 +173,12 @@ async def test_the_role_grants_what_is_used_and_no_more(
             await write_behind_a_watch(world, tmp_path)
         finally:
             assert await operator.stop() == 0, operator.log.read_text()[-4000:]
-    rights = granted("base/operator-rbac.yaml") | granted("components/eviction/rbac.yaml")
+    files = (
+        "base/operator-rbac.yaml",
+        "base/operator-refusals.yaml",
+        "components/eviction/rbac.yaml",
+    )
+    rights = set[Right]().union(*map(granted, files))
     assert audit.used() - rights == set(), "forbidden"
     assert rights - audit.used() == set(), "never used"
     assert audit.forbidden() == []

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from numapin_api import names
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.errors import (
@@ -45,7 +46,8 @@ class FakeCluster:
     `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was;
     without `has_claims` the API server is of a Kubernetes that has none.
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted; `annotations` are
-    those of pods by which they are told their CPUs, and `annotation_writes` counts the attempts.
+    those of pods by which they are told their CPUs, `refused_pods` those by which they are told
+    that they were refused, and `annotation_writes` counts the attempts.
     `writes` counts writes of policies and assignments; `failures` are raised one by one by the next
     calls.
     """
@@ -64,6 +66,7 @@ class FakeCluster:
         self.has_claims = True
         self.claims_read: list[Key] = []
         self.annotations: dict[Key, str] = {}
+        self.refused_pods: dict[Key, str] = {}
         self.annotation_writes = 0
         self.budget = 1000
         self.writes = 0
@@ -191,7 +194,9 @@ class FakeCluster:
         self.budget -= 1
         del self.pods[namespace, pod]
 
-    async def annotate(self, pod: Key, uid: str, text: str | None) -> None:
+    async def annotate(
+        self, pod: Key, uid: str, text: str | None, name: str = names.CPUS_ANNOTATION
+    ) -> None:
         self._fail()
         self.annotation_writes += 1
         found = self.pods.get((pod.namespace, pod.name))
@@ -199,10 +204,11 @@ class FakeCluster:
             raise NotFoundError(f"PATCH {pod}", 404, {"reason": "NotFound"})
         if found != uid:
             raise InvalidError(f"PATCH {pod}", 422, {"reason": "Invalid"})
+        those = self.annotations if name == names.CPUS_ANNOTATION else self.refused_pods
         if text is None:
-            self.annotations.pop(pod, None)
+            those.pop(pod, None)
         else:
-            self.annotations[pod] = text
+            those[pod] = text
 
     def _write(self) -> None:
         self._fail()

@@ -1,10 +1,16 @@
-"""The annotation by which a pod is told its CPUs; its digest, since it may be long. Does no I/O."""
+"""The annotations by which a pod is told its CPUs, or that it was refused.
+
+Of each only what is compared, since it may be long. Does no I/O.
+"""
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from sys import intern
+from typing import Any, Final
 
 from numapin_api import names
+
+LONGEST_MARK: Final = 64
 
 
 def annotation_digest(text: str | None) -> bytes:
@@ -17,3 +23,15 @@ def cpus_annotation(metadata: Mapping[str, Any]) -> bytes:
     annotations = metadata.get("annotations")
     text = annotations.get(names.CPUS_ANNOTATION) if isinstance(annotations, Mapping) else None
     return annotation_digest(text if isinstance(text, str) else None)
+
+
+def refusal_mark(text: str | None) -> str:
+    """What is compared of the annotation of a refused pod: the reason; empty if there is none."""
+    return "" if text is None else intern(text.partition(":")[0][:LONGEST_MARK] or "?")
+
+
+def refused_annotation(metadata: Mapping[str, Any]) -> str:
+    """The mark of a pod's annotation, whoever wrote it; accepts any metadata."""
+    annotations = metadata.get("annotations")
+    text = annotations.get(names.REFUSED_ANNOTATION) if isinstance(annotations, Mapping) else None
+    return refusal_mark(text if isinstance(text, str) else None)

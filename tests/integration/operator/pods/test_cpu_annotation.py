@@ -21,7 +21,7 @@ from numapin_client.resources import PODS, Json, Key
 from numapin_lab.processes.ports import choose
 from numapin_operator.api_server import PodEvent
 from support.real.operators.operator_process import OperatorProcess, probe, until
-from support.real.operators.operator_scenes import holds, plan
+from support.real.operators.operator_scenes import holds, plan, without_patching_pods
 from support.real.operators.operator_world import RealWorld
 
 
@@ -185,17 +185,18 @@ async def test_without_the_right_it_says_so_once_and_all_else_goes_on(
 ) -> None:
     (port,) = choose(1)
     page = f"http://127.0.0.1:{port}/readyz"
-    await operator.start("--annotate-pods", f"--health-address=127.0.0.1:{port}")
-    node = await plan(world)
-    pod = await world.add_pod(node, "a")
 
     async def named() -> Any:
         return "right to patch pods" in (await probe(page))[1]
 
-    await until(named, operator.log)
-    other = await world.add_pod(node, "b")
-    await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
-    assert await annotated(world, pod) == {}
+    async with without_patching_pods(world):
+        await operator.start("--annotate-pods", f"--health-address=127.0.0.1:{port}")
+        node = await plan(world)
+        pod = await world.add_pod(node, "a")
+        await until(named, operator.log)
+        other = await world.add_pod(node, "b")
+        await until(lambda: holds(world, node, {"a": "2-3", "b": "4-5"}), operator.log)
+        assert await annotated(world, pod) == {}
     async with world.component("cpu-annotation"):
         await until(lambda: says(world, other, {"cpus": "4-5", "numaNodes": "0"}), operator.log)
         await until(lambda: says(world, pod, {"cpus": "2-3", "numaNodes": "0"}), operator.log)

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from numapin_client.cache.informer_settings import InformerTiming
 from numapin_operator import __main__ as program
-from numapin_operator.annotation import writer
+from numapin_operator.annotation import denied
 from numapin_operator.heartbeats import silence, watcher
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.observed_lease import LeaseTiming
@@ -25,7 +25,7 @@ def hurry() -> None:
     """Shorten what the programs wait for."""
     _replace(program, "take_part", partial(take_part, timing=TIMING))
     _replace(contact, "GRACE_SECONDS", 2.0)
-    _replace(writer, "DENIED_SECONDS", 1.0)
+    _replace(denied, "DENIED_SECONDS", 1.0)
     _replace(watcher, "LOOK_SECONDS", 0.5)
     _replace(silence, "GAP_SECONDS", 3.0)
     _replace(silence, "SHORTEST_SECONDS", 1.0)

@@ -1,10 +1,16 @@
 """Situations of an operator and its nodes on a real API server, and what tests wait for in them."""
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from numapin_client.resources import Json
 from support.real.operators.operator_process import until
 from support.real.operators.operator_world import RealWorld
+
+_BINDING = ("clusterrolebinding", "numapin-operator-refusals")
 
 
 async def plan(world: RealWorld, spec: Json | None = None) -> str:
@@ -43,3 +49,16 @@ async def until_gone(world: RealWorld, node: str, log: Path) -> None:
         return not await world.assignment(node)
 
     await until(gone, log)
+
+
+@asynccontextmanager
+async def without_patching_pods(world: RealWorld) -> AsyncIterator[None]:
+    """The operator may not patch pods."""
+    kubectl = world.plane.kubectl
+    body = kubectl.get(*_BINDING)
+    await asyncio.to_thread(kubectl, "delete", *_BINDING)
+    try:
+        yield
+    finally:
+        body["metadata"] = {"name": _BINDING[1], "labels": body["metadata"].get("labels", {})}
+        await asyncio.to_thread(kubectl, "create", "-f", "-", text=json.dumps(body))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,77 @@ async def test_a_missing_right_is_named(
     captured = capsys.readouterr()
     assert f"tester may not {right}" in captured.err
     assert captured.out == ""
+
+
+class Restricted:
+    """Somebody who may read a pod, and nothing of the cluster."""
+
+    def __init__(self, server: FakeApiServer, folder: Path, capsys: Capture) -> None:
+        self._server, self._folder, self._capsys = server, folder, capsys
+        for kind in ("nodes", "nodeassignments", "cpupolicies", "namespaces"):
+            server.forbidden.update({f"get {kind}", f"list {kind}"})
+        server.forbidden.add("list pods")
+
+    def put(self, annotations: dict[str, str]) -> None:
+        body = pod_body("mine", "4", node="node-1")
+        body["metadata"]["annotations"] = annotations
+        self._server.put(PODS, body)
+
+    async def shown(self, target: str, status: int, *options: str) -> str:
+        assert await asked(self._server, self._folder, "explain", target, *options) == status
+        return " ".join(self._capsys.readouterr().out.split())
+
+    async def explained(self, target: str, status: int) -> dict[str, Any]:
+        shown = await self.shown(target, status, "-o", "json")
+        (found,) = json.loads(shown)["explanations"]
+        return dict(found)
+
+
+@pytest.fixture
+def restricted(server: FakeApiServer, tmp_path: Path, capsys: Capture) -> Restricted:
+    return Restricted(server, tmp_path, capsys)
+
+
+NUMBERS = "container main: wanted 4 CPUs, 2 free: 6-7"
+CPUS = '{"version":1,"containers":{"main":{"cpus":"2-3","numaNodes":"0"}}}'
+
+
+@pytest.mark.parametrize(
+    ("annotations", "status", "wanted"),
+    [
+        pytest.param(
+            {"numapin.io/refused": f"NotEnoughCPUs: {NUMBERS}"},
+            3,
+            {"verdict": "was refused; it runs on shared CPUs", "reason": "NotEnoughCPUs"},
+            id="refused",
+        ),
+        pytest.param({"numapin.io/cpus": CPUS}, 0, {"verdict": "has CPUs of its own"}, id="cpus"),
+        pytest.param({}, 0, {"verdict": "does not say that it was refused"}, id="nothing"),
+        pytest.param(
+            {"numapin.io/cpus": "[1", "numapin.io/refused": ""},
+            0,
+            {"verdict": "does not say that it was refused"},
+            id="nonsense",
+        ),
+    ],
+)
+async def test_who_may_read_the_pod_alone_is_told_what_it_says(
+    restricted: Restricted,
+    annotations: dict[str, str],
+    status: int,
+    wanted: dict[str, str],
+) -> None:
+    restricted.put(annotations)
+    for target in ("pod/mine", "mine"):
+        found = await restricted.explained(target, status)
+        assert wanted.items() <= found.items()
+        assert found["node"] == "node-1"
+        assert "tester may not list nodeassignments" in found["why"][-1]
+        if status:
+            assert found["why"][0] == NUMBERS
+        facts = [{"subject": "container main", "text": "CPUs 2-3 on NUMA nodes 0"}]
+        assert found["facts"] == (facts if "own" in wanted["verdict"] else [])
+    assert "numapin-viewer" in await restricted.shown("mine", status)
 
 
 async def test_a_server_without_the_crds_is_named(
