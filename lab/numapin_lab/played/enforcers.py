@@ -4,11 +4,12 @@
 
 MACHINES is a JSON file of topologies. Each stand-in reports its machine once; then, for each
 generation of the spec, that the pools are in force, and a moment later that the new containers run:
-two writes, as a real enforcer. With --end-containers it follows the pods too, and reports that the
-containers of one that is gone have ended; else they run for ever. With --only it plays the named
-nodes alone. With --reports it writes NodeReports and NodeTopologies, as enforcers do that read
-lines. With --tokens each stand-in writes with a token of its node. With --heartbeats it also
-renews each node's Lease every 10 s, and its Node's status every five minutes, as kubelets do.
+two writes, as a real enforcer. With --reports it writes NodeReports and NodeTopologies; a report
+that only says that containers do not run yet waits for them, as that of a real one. With
+--end-containers it follows the pods too, and reports that the containers of one that is gone have
+ended; else they run for ever. With --only it plays the named nodes alone. With --tokens each
+stand-in writes with a token of its node. With --heartbeats it also renews each node's Lease every
+10 s, and its Node's status every five minutes, as kubelets do.
 
 It appends a line to the file NOTES for each new thing that it sees, with the time of the monotonic
 clock at which the event arrived: `pod UID TIME placed|refused`, `spec NODE TIME`,
@@ -159,8 +160,10 @@ class Enforcers:
         listed = spec.get("containers") if "pools" in spec else self._in_force.get(name)
         wanted = {one["podUID"] for one in listed or ()} - self._gone
         running = self._running.setdefault(name, set())
-        await self._patch(name, latest, wanted & running)
-        if wanted != running:
+        starts = wanted != running
+        if not (self.reports and starts and wanted >= running and name in self._known):
+            await self._patch(name, latest, wanted & running)
+        if starts:
             self._running[name] = wanted
             asyncio.get_running_loop().call_later(START_SECONDS, self._want, name)
 
