@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.duration import DURATION_PATTERN
 from numapin_api.meta.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.meta.selectors import LabelSelector, LabelValue
-from numapin_api.meta.wire import Quantity, WireModel, keyed_list
+from numapin_api.meta.wire import Duration, Quantity, WireModel, keyed_list, not_yet
 from numapin_api.moves.model import Dynamic
 from numapin_api.status.policy import CpuPolicyStatus
 
@@ -127,13 +126,11 @@ class TopologyPolicy(WireModel):
         description="If several NUMA nodes are needed, prefer those closest to each other (the "
         "kubelet's prefer-closest-numa-nodes).",
     )
-    max_allowable_numa_nodes: int = Field(
-        default=8,
+    max_allowable_numa_nodes: Annotated[int, Field(ge=8, le=1024)] | None = Field(
+        default=None,
         alias="maxAllowableNUMANodes",
-        ge=8,
-        le=1024,
-        description="Has no effect; accepted for compatibility with the kubelet's "
-        "max-allowable-numa-nodes. numapin places containers on any number of NUMA nodes.",
+        description="Deprecated: has no effect, leave it out. numapin places containers on any "
+        "number of NUMA nodes, for which the kubelet needs max-allowable-numa-nodes.",
     )
 
 
@@ -243,15 +240,26 @@ class CpuPolicySpec(WireModel):
                 "options.alignBySocket conflicts with topology.policy SingleNUMANode: remove one",
                 ".options.alignBySocket",
             ),
+            rule(
+                "!(has(self.nodes) && has(self.nodeSelector) && size(self.nodeSelector) > 0)",
+                "give nodes or nodeSelector, not both: nodes.matchLabels means what nodeSelector "
+                "means",
+                ".nodes",
+            ),
         )
     )
     node_selector: dict[str, LabelValue] = Field(
         default_factory=dict,
         description="Labels of the nodes that the policy selects; if empty, every node. If several "
         "policies select a node, the one with the highest priority applies, then the oldest, then "
-        "the first by name.",
+        "the first by name. Conflicts with nodes.",
         max_length=64,
         json_schema_extra=label_map_rules(),
+    )
+    nodes: LabelSelector | None = Field(
+        default=None,
+        description="Selects nodes by their labels, also by those that they do not have; if empty, "
+        "every node. Conflicts with nodeSelector.",
     )
     priority: int = Field(
         default=0,
@@ -304,22 +312,21 @@ class CpuPolicySpec(WireModel):
     )
     isolation: Literal["Cpuset", "Partition", "IsolatedPartition"] = Field(
         default="Cpuset",
-        description="Cpuset: the cpusets of other containers exclude these CPUs. Partition and "
-        "IsolatedPartition (cgroup v2 partitions): not supported yet.",
+        description="Cpuset: the cpusets of other containers exclude these CPUs.",
+        json_schema_extra=not_yet("Partition", "IsolatedPartition"),
     )
     rollout: Rollout = Field(default_factory=Rollout, description="How an edit reaches the nodes.")
-    release_delay: str = Field(
+    release_delay: Duration = Field(
         default="30s",
-        pattern=DURATION_PATTERN,
-        max_length=8,
         description="How long a node keeps its assignment after the policy was deleted, its mode "
-        "became None or the node is no longer selected, such as 30s or 5m. A policy that returns "
-        "within that time finds its containers where they are.",
+        "became None or the node is no longer selected, such as 30s or 1h30m. A policy that "
+        "returns within that time finds its containers where they are.",
     )
     on_unsatisfiable: Literal["Share", "Evict", "Hold"] = Field(
         default="Share",
         description="What happens to a pod that is refused CPUs or memory. Share: it runs in the "
-        "shared pool. Evict: it is evicted. Hold: not supported yet.",
+        "shared pool. Evict: it is evicted.",
+        json_schema_extra=not_yet("Hold"),
     )
 
 

@@ -1,26 +1,61 @@
-"""Durations as people write them in a policy, such as 30s, and times. Does no I/O."""
+"""Durations as people write them in a policy, such as 30s or 1h30m, and times. Does no I/O."""
 
+import re
 from typing import Final
 
-DURATION_PATTERN: Final = r"^(0|[1-9][0-9]{0,3})(s|m|h)$"
+_NUMBER: Final = "([0-9]+([.][0-9]*)?|[.][0-9]+)"
+_UNIT: Final = "(ns|us|µs|μs|ms|s|m|h)"
+DURATION_PATTERN: Final = f"^[+]?(0|({_NUMBER}{_UNIT})+)$"
+"""A duration of no less than nothing. Source: Go, time.ParseDuration, as of metav1.Duration.
+
+It has no backslash, which CEL would take for its own. The two letters before the s of microseconds
+look alike: the micro sign, and the Greek letter mu.
+"""
 
 TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 """A time as Kubernetes writes it: RFC 3339, UTC, whole seconds (apimachinery `metav1.Time`)."""
 
+MAX_DURATION: Final = "9999h"
 MAX_SECONDS: Final = 9999 * 3600
-"""The longest duration that a text can say."""
+"""The longest duration of a policy: `MAX_DURATION`."""
 
 _FEBRUARY: Final = 2
 _ERA_DAYS: Final = 146_097
 _EPOCH_DAYS: Final = 719_468
 """The days of 400 years, and those from 1 March of year 0 to 1 January 1970."""
 
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
+_PART: Final = re.compile(f"{_NUMBER}{_UNIT}")
+_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
 
 
-def duration_seconds(text: str) -> int:
+def duration_seconds(text: str) -> float:
     """The seconds of a text that matches `DURATION_PATTERN`."""
-    return int(text[:-1]) * _SECONDS[text[-1]]
+    return duration_nanoseconds(text) / 10**9
+
+
+def duration_nanoseconds(text: str) -> int:
+    """The nanoseconds of a text that matches `DURATION_PATTERN`; a part of one is dropped."""
+    return sum(_nanoseconds(one[1], one[3]) for one in _PART.finditer(text))
+
+
+def _nanoseconds(number: str, unit: str) -> int:
+    whole, _, fraction = number.partition(".")
+    of_unit = _NANOSECONDS[unit]
+    return int(whole or 0) * of_unit + int(fraction or 0) * of_unit // int(10 ** len(fraction))
+
+
+def is_duration(text: str) -> bool:
+    """Whether a text matches `DURATION_PATTERN`."""
+    return re.fullmatch(DURATION_PATTERN, text) is not None
 
 
 def epoch_seconds(text: str) -> int:

@@ -6,11 +6,10 @@ from pydantic import ConfigDict, Field
 
 from numapin_api.conditions.model import Condition
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.duration import TIME_PATTERN
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
-from numapin_api.meta.wire import WireModel, atomic_list, keyed_list
+from numapin_api.meta.wire import Time, WireModel, atomic_list, keyed_list
 from numapin_api.moves.model import Moving
 from numapin_api.status.containers import (
     ClaimedCpus,
@@ -164,7 +163,7 @@ class ContainerAssignment(OfContainer, WireModel):
         default=None,
         description="Set while the container is moved: which CPUs leave it, and when.",
     )
-    moved_at: Annotated[str, Field(pattern=TIME_PATTERN, max_length=20)] | None = Field(
+    moved_at: Time | None = Field(
         default=None,
         description="When it was last given other CPUs to move to (RFC 3339, UTC).",
     )
@@ -250,10 +249,8 @@ class NodeAssignmentSpec(HasExclusiveCpus, WireModel):
         max_length=MAX_REFUSED_RESIZES,
         json_schema_extra=atomic_list(),
     )
-    release_at: str | None = Field(
+    release_at: Time | None = Field(
         default=None,
-        pattern=TIME_PATTERN,
-        max_length=20,
         description="When everything is given back (RFC 3339, UTC), because no policy wants it any "
         "more; unset while one does. A policy that returns before finds its containers where they "
         "are.",
@@ -263,6 +260,12 @@ class NodeAssignmentSpec(HasExclusiveCpus, WireModel):
 class NodeAssignmentStatus(WireModel):
     """The state of the node, read from the kernel; written only by the node's enforcer."""
 
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="The conditions Ready, Reconciling and Stalled.",
+        max_length=16,
+        json_schema_extra=keyed_list("type"),
+    )
     observed_generation: int = Field(
         default=0, ge=0, description="The metadata.generation that this status was computed from."
     )
@@ -330,12 +333,6 @@ class NodeAssignmentStatus(WireModel):
         "status. Whether it runs is in the condition Ready, which is Unknown if it does not.",
         max_length=64,
         json_schema_extra={"format": "date-time"},
-    )
-    conditions: tuple[Condition, ...] = Field(
-        default=(),
-        description="The conditions Ready, Reconciling and Stalled.",
-        max_length=16,
-        json_schema_extra=keyed_list("type"),
     )
 
 

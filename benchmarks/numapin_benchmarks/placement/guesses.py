@@ -84,7 +84,6 @@ def _policy(chance: random.Random, machine: Json) -> Json:
         "policy": chance.choice(_POLICIES),
         "scope": chance.choice(("Container", "Pod")),
         "preferClosestNUMANodes": chance.random() < 0.4,
-        "maxAllowableNUMANodes": 16,
     }
     policy = {
         "reserved": reserved | {"strict": chance.random() < 0.25},

@@ -12,6 +12,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import plural
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.fate import gives
+from numapin_cli.inputs.node_labels import unmet_demands
 from numapin_cli.live.node_state import IN_FORCE, NodeState
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.moves.changes import planned_moves
@@ -77,12 +78,9 @@ def _not_selecting(state: ClusterState, name: str) -> Iterator[Line]:
     node = state.nodes.get(name)
     labels = node.labels if node else {}
     for policy in sorted(state.policies.values(), key=lambda one: one.name):
-        wrong = [
-            f"{key}={value} (the node has {labels.get(key, 'no such label')})"
-            for key, value in sorted(policy.spec.node_selector.items())
-            if labels.get(key) != value
-        ]
-        yield Line(f"policy {policy.name}", f"its nodeSelector needs {', '.join(wrong)}")
+        field = "nodeSelector" if policy.spec.nodes is None else "nodes"
+        wrong = ", ".join(unmet_demands(policy.spec, labels))
+        yield Line(f"policy {policy.name}", f"its {field} needs {wrong}")
 
 
 def _overruled(ranked: tuple[PolicyView, ...]) -> Iterator[Line]:

@@ -28,8 +28,8 @@ Show what the operator would write: its own decision, about nodes that files des
 changed, and no cluster is needed.
 
 With a CpuPolicy and Pods alone, they are planned on one machine (--machine or --root), which has
-the labels of nodeSelector. Without a Node there is no capacity, so that a policy that says nothing
-of reserved CPUs reserves one.
+labels that the policy selects. Without a Node there is no capacity, so that a policy that says
+nothing of reserved CPUs reserves one.
 
 With Nodes, every one of them is planned: the policy that governs it, its reservation, the pods
 that are bound to it, the labels of their Namespaces, and the hardware, the containers and the
@@ -56,7 +56,7 @@ _EPILOG: Final = """\
 examples:
   numapin plan -f policy.yaml -f pods.yaml
   helm template shop ./chart | numapin plan -f policy.yaml -f -
-  kubectl get nodes,ns,pods,na,cpol -A -o json > now.json
+  kubectl get nodes,ns,pods,nodeasg,cpupol -A -o json > now.json
   numapin plan --cluster now.json -f edited-policy.yaml -o diff     what this edit would change
   numapin plan --cluster now.json -f pod.yaml --node worker-1       what this pod would get there
 """

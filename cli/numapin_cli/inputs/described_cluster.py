@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.topology import Topology
 from numapin_cli.inputs.manifests import CLAIM_KIND, Manifest, section
+from numapin_cli.inputs.node_labels import selected_labels
 from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError
 from numapin_client.resources import Key
@@ -54,15 +56,15 @@ def on_a_machine(objects: Objects, machine: Topology, node: str | None) -> Descr
         first = next(iter(assignments.values()))
         raise CommandError(
             f"{first.source}: there is a NodeAssignment and no Node; add the Nodes"
-            " (kubectl get nodes,ns,pods,na,cpol -A -o yaml)"
+            " (kubectl get nodes,ns,pods,nodeasg,cpupol -A -o yaml)"
         )
     pods = objects.of("Pod")
     name = node or _only_node(pods.values()) or _MACHINE
     chosen = {key: pod for key, pod in pods.items() if _node_of(pod) in {name, ""}}
     if node is not None and not any(_node_of(pod) or not pod.stored for pod in chosen.values()):
         raise CommandError(f"--node {node}: no pod is bound to it; give the name of another node")
-    selector = section(section(policies[0].content, "spec"), "nodeSelector")
-    content = {"metadata": {"name": name, "uid": name, "labels": selector}}
+    spec = CpuPolicySpec.model_validate(section(policies[0].content, "spec"))
+    content = {"metadata": {"name": name, "uid": name, "labels": selected_labels(spec)}}
     given = {**objects.by_kind, "Pod": chosen, "Node": {name: Manifest("", "Node", content)}}
     return _described(Objects(given), machine, name, stored_too=node is None)
 
@@ -85,7 +87,7 @@ def in_a_cluster(objects: Objects, machine: Topology | None, node: str | None) -
         )
     if not objects.of(CPU_POLICY_KIND):
         raise CommandError(
-            f"no {CPU_POLICY_KIND} is given; add one with -f (kubectl get cpol -o yaml)"
+            f"no {CPU_POLICY_KIND} is given; add one with -f (kubectl get cpupol -o yaml)"
         )
     described = _described(objects, machine, node or (next(iter(nodes)) if len(nodes) == 1 else ""))
     return described if node is None else replace(described, nodes=(node,))
@@ -224,7 +226,7 @@ def _check_complete(state: ClusterState, objects: Objects) -> None:
     if "Pod" not in objects.by_kind and any(view.spec.containers for view in written):
         raise CommandError(
             "no Pod is given, although NodeAssignments list containers; add the Pods"
-            " (kubectl get nodes,ns,pods,na,cpol -A -o yaml)"
+            " (kubectl get nodes,ns,pods,nodeasg,cpupol -A -o yaml)"
         )
     for name in state.nodes:
         for governing in state.policies_of(name)[:1]:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from numapin_api.cpupolicy import HUGEPAGE_SIZE, CpuPolicySpec
+from numapin_api.duration import duration_nanoseconds
 from numapin_api.invalid import InvalidField
 from numapin_api.meta.cel_rules import LABEL_KEY, LABEL_VALUE
 from numapin_api.meta.selectors import LabelSelector
-from numapin_api.moves.model import NOTICE_PATTERN
+from numapin_api.moves.model import MAX_NOTICE_SECONDS
 
 _EXCLUDING: Final = (
     ("fullPCPUsOnly", "distributeCPUsAcrossCores"),
@@ -28,7 +29,10 @@ def refused_fields(spec: CpuPolicySpec) -> Iterator[InvalidField]:
     yield from _options(spec)
     yield from _memory(spec)
     yield from _labels(spec.node_selector, "spec.nodeSelector")
-    if not re.fullmatch(NOTICE_PATTERN, spec.dynamic.notice):
+    yield from _selector(spec.nodes, "spec.nodes")
+    if spec.nodes is not None and spec.node_selector:
+        yield InvalidField("spec.nodes", "give nodes or nodeSelector, not both")
+    if duration_nanoseconds(spec.dynamic.notice) > MAX_NOTICE_SECONDS * 10**9:
         yield InvalidField("spec.dynamic.notice", f"{spec.dynamic.notice} is too long: 0s to 60s")
     yield from _selector(spec.dynamic.pod_selector, "spec.dynamic.podSelector")
     yield from _selector(spec.pods.pod_selector, "spec.pods.podSelector")

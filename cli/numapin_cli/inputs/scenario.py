@@ -12,6 +12,7 @@ from numapin_api.hardware.machine_file import MachineFormatError, parse_machine
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
 from numapin_cli.inputs.machines import Machines
+from numapin_cli.inputs.node_labels import selected_labels
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import NodeView
 from numapin_operator.placement import PodFormatError, PodView
@@ -44,7 +45,7 @@ class Scenario:
         name: of the scenario.
         topology: the machine.
         policy: the policy.
-        node: the Node; without one, a node that has the labels of the policy's nodeSelector.
+        node: the Node; without one, a node whose labels the policy selects.
         namespaces: the labels of each namespace.
         steps: what happens, in this order.
     """
@@ -96,7 +97,7 @@ class _Reader:
         )
 
     def _node(self, policy: CpuPolicySpec) -> NodeView:
-        given = self._given.get("node", {"metadata": {"labels": policy.node_selector}})
+        given = self._given.get("node", {"metadata": {"labels": selected_labels(policy)}})
         if not isinstance(given, dict) or not isinstance(given.get("metadata", {}), dict):
             raise self._error("node", "must be a Node, such as one of kubectl get nodes -o json")
         metadata = {"name": _NODE, "uid": _NODE, **given.get("metadata", {})}

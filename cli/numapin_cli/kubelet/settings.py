@@ -155,10 +155,7 @@ class _Translation:
         setting = f"topologyManagerPolicyOptions.{_MOST_NUMA_NODES}"
         if not (value.isascii() and value.isdecimal()) or int(value[:9]) < 8:
             raise CommandError(f"{setting}: {value!r:.40} is no number from 8")
-        if int(value[:9]) > 1024:
-            self._note(setting, "is not needed: numapin places on any number of NUMA nodes")
-        else:
-            self.spec["topology"]["maxAllowableNUMANodes"] = int(value)
+        self._note(setting, "is not needed: numapin places on any number of NUMA nodes")
 
     def _topology(self) -> None:
         policy = self._choice("topologyManagerPolicy", _TOPOLOGY_POLICIES, "none")

@@ -27,7 +27,7 @@ KINDS: Final = {
     "policies": POLICY,
     "cpupolicy": POLICY,
     "cpupolicies": POLICY,
-    "cpol": POLICY,
+    "cpupol": POLICY,
 }
 """What people call each kind."""
 

@@ -105,7 +105,7 @@ class Reason(StrEnum):
     )
 
     # What a CpuPolicy needs.
-    NO_NODES_SELECTED = "NoNodesSelected", "No node has the labels of nodeSelector."
+    NO_NODES_SELECTED = "NoNodesSelected", "The selector of the policy matches no node."
     OVERRULED = "Overruled", "Other policies take precedence on every node that this one selects."
     INVALID_POLICY = "InvalidPolicy", "A field of the policy has an invalid value."
     UNSUPPORTED_FIELD = "UnsupportedField", "The spec uses a feature that is not supported yet."

@@ -1,9 +1,20 @@
 """The base of all wire models: frozen, camelCase outside, how lists merge."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from numapin_api.duration import (
+    DURATION_PATTERN,
+    MAX_DURATION,
+    MAX_SECONDS,
+    TIME_PATTERN,
+    duration_nanoseconds,
+    is_duration,
+)
+from numapin_api.meta.cel_rules import rule, rules
 
 LIST_TYPE: Final = "x-kubernetes-list-type"
 LIST_MAP_KEYS: Final = "x-kubernetes-list-map-keys"
@@ -28,6 +39,21 @@ class WireModel(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """The model as values for JSON, without the unset (None) fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def not_yet(*values: str) -> Callable[[dict[str, Any]], None]:
+    """Values of an enumeration that no object may be given yet, for `json_schema_extra`.
+
+    The API server refuses them with the values that it takes. The models know them: an object that
+    has one from before is read, and its policy says so. The API server lets it be as long as nobody
+    changes that field. Source: Kubernetes, "Validation ratcheting" (CRDValidationRatcheting, on
+    from 1.30).
+    """
+
+    def refuse(schema: dict[str, Any]) -> None:
+        schema["enum"] = [one for one in schema["enum"] if one not in values]
+
+    return refuse
 
 
 def atomic_list() -> dict[str, Any]:
@@ -63,3 +89,42 @@ Quantity = Annotated[
     ),
 ]
 """A Kubernetes quantity, as text or a whole number. Source: apimachinery, `resource.Quantity`."""
+
+
+def _checked_duration(text: str) -> str:
+    if not is_duration(text):
+        raise ValueError(NO_DURATION)
+    if duration_nanoseconds(text) > MAX_SECONDS * 10**9:
+        raise ValueError(f"a duration should be at most {MAX_DURATION}")
+    return text
+
+
+NO_DURATION: Final = "this is not a duration: write it like 30s, 5m or 1h30m"
+
+IS_DURATION: Final = f"self.matches('{DURATION_PATTERN}')"
+"""In CEL: without it, what `duration(self)` cannot read is an error of the rule."""
+
+Duration = Annotated[
+    str,
+    AfterValidator(_checked_duration),
+    Field(
+        max_length=32,
+        json_schema_extra={
+            "pattern": DURATION_PATTERN,
+            **rules(
+                rule(IS_DURATION, NO_DURATION),
+                rule(
+                    f"!{IS_DURATION} || duration(self) <= duration('{MAX_DURATION}')",
+                    f"a duration is at most {MAX_DURATION}",
+                ),
+            ),
+        },
+    ),
+]
+"""A duration as text. Source: apimachinery, `metav1.Duration`, and Go, time.ParseDuration."""
+
+Time = Annotated[
+    str,
+    Field(pattern=TIME_PATTERN, max_length=20, json_schema_extra={"format": "date-time"}),
+]
+"""A time in whole seconds, UTC. Source: apimachinery, `metav1.Time`."""

@@ -1,17 +1,17 @@
 """Containers that are moved to other CPUs: what a policy allows, and what an assignment says."""
 
-from typing import Annotated, Final
+from typing import Final
 
 from pydantic import ConfigDict, Field
 
 from numapin_api.cpuset import MemSet
-from numapin_api.duration import DURATION_PATTERN, TIME_PATTERN
+from numapin_api.duration import DURATION_PATTERN
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.selectors import LabelSelector
-from numapin_api.meta.wire import WireModel
+from numapin_api.meta.wire import Duration, Time, WireModel
 from numapin_api.status.containers import Name, SomeCpus
 
-NOTICE_PATTERN: Final = r"^([1-5]?[0-9]s|60s|0m|1m|0h)$"
+MAX_NOTICE_SECONDS: Final = 60
 
 
 class Dynamic(WireModel):
@@ -20,7 +20,8 @@ class Dynamic(WireModel):
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                f"!has(self.notice) || self.notice.matches('{NOTICE_PATTERN}')",
+                f"!has(self.notice) || !self.notice.matches('{DURATION_PATTERN}')"
+                f" || duration(self.notice) <= duration('{MAX_NOTICE_SECONDS}s')",
                 "notice is 0s to 60s: a pod that waits for the CPUs waits as long",
                 ".notice",
             )
@@ -33,18 +34,14 @@ class Dynamic(WireModel):
         description="How many containers are moved on one node within a minute. A pod for which "
         "more would have to move at once does not cause moves.",
     )
-    notice: str = Field(
+    notice: Duration = Field(
         default="1s",
-        pattern=DURATION_PATTERN,
-        max_length=8,
         description="How long a container has its old and its new CPUs, from when both are in "
-        "force until the old ones leave: 0s to 60s.",
+        "force until the old ones leave: 0s to 60s, such as 250ms.",
     )
-    move_pause: str = Field(
+    move_pause: Duration = Field(
         default="5m",
-        pattern=DURATION_PATTERN,
-        max_length=8,
-        description="How long a container that was moved is not moved again, such as 5m or 1h.",
+        description="How long a container that was moved is not moved again, such as 5m or 1h30m.",
     )
     move_memory: bool = Field(
         default=False,
@@ -68,7 +65,7 @@ class Moving(WireModel):
     leaving_mems: MemSet = Field(
         default=MemSet(), description="The NUMA nodes that its memory leaves; if empty, none."
     )
-    at: Annotated[str, Field(pattern=TIME_PATTERN, max_length=20)] | None = Field(
+    at: Time | None = Field(
         default=None,
         description="When they leave (RFC 3339, UTC); unset until the enforcer has reported that "
         "the new CPUs are in force.",

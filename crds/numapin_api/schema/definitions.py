@@ -65,6 +65,7 @@ def _node(
             name: _property(name, one, defs, (f"{path}.{name}", ancestors))
             for name, one in properties.items()
         }
+        _fill_in(schema)
     if isinstance(values := raw.get("additionalProperties"), dict):
         schema["additionalProperties"] = _node(values, defs, f"{path}[*]", ancestors)
     if "items" in raw:
@@ -125,6 +126,15 @@ def _property(
     if default not in (None, "", [], {}):
         schema["default"] = default
     return schema
+
+
+def _fill_in(schema: dict[str, Any]) -> None:
+    """Have objects whose fields have defaults be there by default, so that these are seen."""
+    for name, one in schema["properties"].items():
+        is_needed = name in schema.get("required", ()) or one.get("nullable")
+        fields = one.get("properties", {}).values()
+        if not is_needed and not one.get("required") and any("default" in each for each in fields):
+            one["default"] = {}
 
 
 @dataclass(frozen=True, slots=True)

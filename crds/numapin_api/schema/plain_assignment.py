@@ -13,6 +13,41 @@ from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """One aspect of an object's state. Source: Kubernetes `metav1.Condition`."""
+
+    type: str
+    status: str
+    last_transition_time: str
+    reason: str
+    observed_generation: int = 0
+    message: str = ""
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Condition":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            intern(wire["type"]),
+            intern(wire["status"]),
+            wire["lastTransitionTime"],
+            intern(wire["reason"]),
+            wire.get("observedGeneration", 0),
+            wire.get("message", ""),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "type": self.type,
+            "status": self.status,
+            "observedGeneration": self.observed_generation,
+            "lastTransitionTime": self.last_transition_time,
+            "reason": self.reason,
+            "message": self.message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class FreeHugepages:
     """The huge pages of one NUMA node that the kernel has free."""
 
@@ -143,44 +178,10 @@ class UnboundMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """One aspect of an object's state. Source: Kubernetes `metav1.Condition`."""
-
-    type: str
-    status: str
-    last_transition_time: str
-    reason: str
-    observed_generation: int = 0
-    message: str = ""
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Condition":
-        """The value of a JSON object without faults; unknown fields are dropped."""
-        return cls(
-            intern(wire["type"]),
-            intern(wire["status"]),
-            wire["lastTransitionTime"],
-            intern(wire["reason"]),
-            wire.get("observedGeneration", 0),
-            wire.get("message", ""),
-        )
-
-    def to_wire(self) -> dict[str, Any]:
-        """The value as a JSON object, without the unset (None) fields."""
-        return {
-            "type": self.type,
-            "status": self.status,
-            "observedGeneration": self.observed_generation,
-            "lastTransitionTime": self.last_transition_time,
-            "reason": self.reason,
-            "message": self.message,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class NodeAssignmentStatus:
     """The state of the node, read from the kernel; written only by the node's enforcer."""
 
+    conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0
     free_hugepages: tuple[FreeHugepages, ...] = ()
     containers: tuple[ContainerStatus, ...] = ()
@@ -188,12 +189,12 @@ class NodeAssignmentStatus:
     claims: tuple[ClaimedCpus, ...] = ()
     unbound_memory: tuple[UnboundMemory, ...] = ()
     running: tuple[str, ...] = ()
-    conditions: tuple[Condition, ...] = ()
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "NodeAssignmentStatus":
         """The value of a JSON object without faults; unknown fields are dropped."""
         return cls(
+            tuple(map(Condition.from_wire, wire.get("conditions", ()))),
             wire.get("observedGeneration", 0),
             tuple(map(FreeHugepages.from_wire, wire.get("freeHugepages", ()))),
             tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
@@ -201,12 +202,12 @@ class NodeAssignmentStatus:
             tuple(map(ClaimedCpus.from_wire, wire.get("claims", ()))),
             tuple(map(UnboundMemory.from_wire, wire.get("unboundMemory", ()))),
             tuple(wire.get("running", ())),
-            tuple(map(Condition.from_wire, wire.get("conditions", ()))),
         )
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
         return {
+            "conditions": [one.to_wire() for one in self.conditions],
             "observedGeneration": self.observed_generation,
             "freeHugepages": [one.to_wire() for one in self.free_hugepages],
             "containers": [one.to_wire() for one in self.containers],
@@ -214,7 +215,6 @@ class NodeAssignmentStatus:
             "claims": [one.to_wire() for one in self.claims],
             "unboundMemory": [one.to_wire() for one in self.unbound_memory],
             "running": list(self.running),
-            "conditions": [one.to_wire() for one in self.conditions],
         }
 
 

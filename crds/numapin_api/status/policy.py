@@ -42,11 +42,17 @@ class RolledOut(WireModel):
 class CpuPolicyStatus(WireModel):
     """The most recently observed state of the policy; written by the operator."""
 
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="The conditions Ready, Reconciling and Stalled.",
+        max_length=16,
+        json_schema_extra=keyed_list("type"),
+    )
     observed_generation: int = Field(
         default=0, ge=0, description="The metadata.generation that this status was computed from."
     )
     nodes_selected: int = Field(
-        default=0, ge=0, description="The number of nodes that nodeSelector matches."
+        default=0, ge=0, description="The number of nodes that nodeSelector or nodes matches."
     )
     nodes_in_force: int = Field(
         default=0,
@@ -97,10 +103,4 @@ class CpuPolicyStatus(WireModel):
         description="currentRevision is the name of the ControllerRevision, in the operator's "
         "namespace, of the newest generation that has reached every node that the policy governs.",
         max_length=253,
-    )
-    conditions: tuple[Condition, ...] = Field(
-        default=(),
-        description="The conditions Ready, Reconciling and Stalled.",
-        max_length=16,
-        json_schema_extra=keyed_list("type"),
     )

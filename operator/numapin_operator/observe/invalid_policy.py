@@ -24,8 +24,14 @@ def remaining_spec(raw: object, status: object) -> CpuPolicySpec:
     selector, priority = fields.get("nodeSelector", {}), fields.get("priority")
     if not isinstance(selector, Mapping) or not all(isinstance(v, str) for v in selector.values()):
         selector = NO_NODE
+    nodes = None
+    try:
+        nodes = CpuPolicySpec.model_validate({"nodes": fields.get("nodes")}).nodes
+    except ValidationError:
+        selector = NO_NODE
     return CpuPolicySpec.model_construct(
         node_selector=dict(selector),
+        nodes=nodes,
         priority=priority if isinstance(priority, int) else 0,
         release_delay=_release_delay(raw, status),
     )

@@ -4,35 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
-from numapin_api.meta.selectors import LabelSelector, LabelSelectorRequirement
+from numapin_api.meta.selectors import LabelSelector
+from numapin_operator.observe.stores.selectors import Labels, selects
 from numapin_operator.placement import PodView
-
-Labels = Mapping[str, str]
-
-
-def selects(selector: LabelSelector | None, labels: Labels) -> bool:
-    """Whether labels match; no selector and an empty one match everything.
-
-    Source: Kubernetes, `metav1.LabelSelectorAsSelector`.
-    """
-    if selector is None:
-        return True
-    return selector.match_labels.items() <= labels.items() and all(
-        _matches(requirement, labels) for requirement in selector.match_expressions
-    )
-
-
-def _matches(requirement: LabelSelectorRequirement, labels: Labels) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value is None or value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
 
 
 def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:

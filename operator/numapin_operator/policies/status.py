@@ -256,7 +256,7 @@ def _ready(nodes: PolicyNodes) -> Verdict:
         ConditionType.READY,
         True,
         Reason.NO_NODES_SELECTED,
-        "no node has the labels of nodeSelector",
+        "no node has the labels that nodeSelector or nodes demands",
     )
 
 

@@ -19,6 +19,13 @@ NOBODY = {"nodeSelector": {"example.com/gitops": "none"}}
 """So that no policy of this test governs a node of another one."""
 
 
+def of_nobody(spec: dict[str, Any]) -> dict[str, Any]:
+    """A policy that selects no node of another test, by whichever selector it has."""
+    if "nodes" in spec:
+        return spec | {"nodes": spec["nodes"] | {"matchLabels": NOBODY["nodeSelector"]}}
+    return NOBODY | spec
+
+
 def manifest(spec: dict[str, Any], name: str = NAME) -> dict[str, Any]:
     kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy"}
     return {**kind, "metadata": {"name": name, "labels": {"test": "gitops"}}, "spec": spec}
@@ -28,13 +35,13 @@ def report(kubectl: Kubectl, name: str) -> None:
     """Write a status, as the operator does."""
     patch = json.dumps({"status": {"observedGeneration": 1, "nodesSelected": 3}})
     who = ("--subresource=status", "--field-manager=numapin-operator")
-    kubectl("patch", "cpol", name, *who, "--type=merge", "-p", patch)
+    kubectl("patch", "cpupol", name, *who, "--type=merge", "-p", patch)
 
 
 @pytest.fixture
 def policies(installed: Kubectl) -> Iterator[Kubectl]:
     yield installed
-    installed("delete", "cpol", *OURS, "--ignore-not-found")
+    installed("delete", "cpupol", *OURS, "--ignore-not-found")
 
 
 def test_two_managers_share_a_policy(policies: Kubectl) -> None:
@@ -43,7 +50,7 @@ def test_two_managers_share_a_policy(policies: Kubectl) -> None:
     def apply(manager: str, spec: dict[str, Any]) -> dict[str, Any]:
         said = ("--server-side", f"--field-manager={manager}", "-f", "-")
         policies("apply", *said, text=yaml.safe_dump(manifest(spec)))
-        stored: dict[str, Any] = policies.get("cpol", NAME)
+        stored: dict[str, Any] = policies.get("cpupol", NAME)
         return stored
 
     one = NOBODY | {
@@ -75,7 +82,7 @@ def test_two_managers_share_a_policy(policies: Kubectl) -> None:
 def test_nothing_differs_after_an_apply(policies: Kubectl) -> None:
     """`kubectl diff` fails if anything does; defaults and statuses are no difference."""
     listed = [
-        manifest(NOBODY | spec, f"applied-{number}")
+        manifest(of_nobody(spec), f"applied-{number}")
         for number, spec in enumerate(GOOD_POLICIES.values())
     ]
     text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": listed})
@@ -83,9 +90,9 @@ def test_nothing_differs_after_an_apply(policies: Kubectl) -> None:
         policies("apply", *how, "-f", "-", text=text)
         report(policies, "applied-0")
         policies("diff", *how, "-f", "-", text=text)
-        before = policies.get("cpol", *OURS)["items"]
+        before = policies.get("cpupol", *OURS)["items"]
         policies("apply", *how, "-f", "-", text=text)
-        after = policies.get("cpol", *OURS)["items"]
+        after = policies.get("cpupol", *OURS)["items"]
         assert [one["metadata"]["generation"] for one in after] == [
             one["metadata"]["generation"] for one in before
         ]

@@ -80,7 +80,9 @@ def assignment(installed: Kubectl) -> Iterator[str]:
 
 def _patch_status(kubectl: Kubectl, name: str, *who: str) -> str:
     patch = json.dumps({"status": STATUS})
-    return kubectl("patch", "na", name, "--subresource=status", "--type=merge", "-p", patch, *who)
+    return kubectl(
+        "patch", "nodeasg", name, "--subresource=status", "--type=merge", "-p", patch, *who
+    )
 
 
 def _report(plane: ControlPlane, name: str, token: str) -> None:
@@ -95,13 +97,13 @@ def test_get_nodeassignments_shows_policy_mode_and_counts(
     installed: Kubectl, assignment: str
 ) -> None:
     _patch_status(installed, assignment)
-    head, row = installed("get", "na", assignment).splitlines()
+    head, row = installed("get", "nodeasg", assignment).splitlines()
     assert " ".join(head.split()) == (
         "NAME POLICY MODE EXCLUSIVE SHARED RESERVED REFUSED OUTDATED DRIFT READY AGE"
     )
     counts = ["3", "2", "7"]
     assert row.split()[:-1] == [assignment, "fast", "Static", "2-3", "0-1", "0", *counts, "True"]
-    wide = installed("get", "na", assignment, "-o", "wide").splitlines()[1]
+    wide = installed("get", "nodeasg", assignment, "-o", "wide").splitlines()[1]
     assert wide.split()[11:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
 
 
@@ -118,12 +120,12 @@ def test_what_the_server_stores_reads_back_as_the_models(
 
 
 def test_the_short_names_and_the_category_work(installed: Kubectl, assignment: str) -> None:
-    installed("get", "cpol")
+    installed("get", "cpupol")
     assert assignment in installed("get", "numapin", "-o", "name")
 
 
 def test_explain_reads_well(installed: Kubectl) -> None:
-    shown = installed("explain", "cpol.spec.options")
+    shown = installed("explain", "cpupol.spec.options")
     assert "Options of the static CPU policy, as the kubelet's." in shown
     assert "fullPCPUsOnly\t<boolean>" in shown
     assert "(the kubelet's full-pcpus-only)" in " ".join(shown.split())
@@ -131,8 +133,8 @@ def test_explain_reads_well(installed: Kubectl) -> None:
 
 def test_the_status_is_a_subresource(installed: Kubectl, assignment: str) -> None:
     patch = json.dumps({"status": {"driftCount": 99}})
-    installed("patch", "na", assignment, "--type=merge", "-p", patch)
-    assert "driftCount" not in installed.get("na", assignment).get("status", {})
+    installed("patch", "nodeasg", assignment, "--type=merge", "-p", patch)
+    assert "driftCount" not in installed.get("nodeasg", assignment).get("status", {})
 
 
 def _token(plane: ControlPlane, account: str, node: str | None = None) -> str:
@@ -177,13 +179,13 @@ def test_an_enforcer_writes_its_own_status_only(
         with pytest.raises(LabError, match=f"{assignment} may not write the status of .*another"):
             _report(control_plane, "another", token)
     finally:
-        installed("delete", "na", "another")
+        installed("delete", "nodeasg", "another")
     for attempt in (
-        ("patch", "na", assignment, "--type=merge", "-p", '{"spec":{"mode":"None"}}'),
-        ("delete", "na", assignment),
+        ("patch", "nodeasg", assignment, "--type=merge", "-p", '{"spec":{"mode":"None"}}'),
+        ("delete", "nodeasg", assignment),
         ("get", "pods"),
         ("get", "secrets"),
-        ("get", "cpol"),
+        ("get", "cpupol"),
     ):
         with pytest.raises(LabError, match="orbidden"):
             installed(*attempt, mine)
@@ -271,13 +273,13 @@ def test_the_operator_decides_and_cannot_reach_further(
     control_plane: ControlPlane, installed: Kubectl, assignment: str
 ) -> None:
     operator = f"--token={_token(control_plane, OPERATOR_SERVICE_ACCOUNT)}"
-    body = installed.get("na", assignment)
+    body = installed.get("nodeasg", assignment)
     body["spec"]["pools"]["shared"] = "0-2"
     installed("replace", "-f", "-", operator, text=json.dumps(body))
-    assert installed.get("na", assignment)["spec"]["pools"]["shared"] == "0-2"
+    assert installed.get("nodeasg", assignment)["spec"]["pools"]["shared"] == "0-2"
     for attempt in (
         ("get", "secrets"),
-        ("annotate", "na", assignment, "seen=yes"),
+        ("annotate", "nodeasg", assignment, "seen=yes"),
         ("delete", "node", assignment),
         ("get", "leases", "--namespace=kube-system"),
         ("delete", "lease", assignment, f"--namespace={NAMESPACE}"),

@@ -123,7 +123,7 @@ def test_the_largest_assignment_fits_into_etcd(
     try:
         patch = tmp_path / "status.json"
         patch.write_text(json.dumps({"status": full_status(spec)}))
-        with_status = ("patch", "na", name, "--subresource=status", "--type=merge")
+        with_status = ("patch", "nodeasg", name, "--subresource=status", "--type=merge")
         installed(*with_status, f"--patch-file={patch}")
         stored = installed.get("nodeassignment", name)
         assert len(stored["spec"]["containers"]) > 1000
@@ -161,5 +161,5 @@ def test_impossible_hardware_is_refused(
     installed("apply", "--server-side", "-f", "-", text=json.dumps(body | {"spec": {}}))
     patch = json.dumps({"status": {"topology": topology}})
     with pytest.raises(LabError) as refused:
-        installed("patch", "na", "bounds", "--subresource=status", "--type=merge", "-p", patch)
+        installed("patch", "nodeasg", "bounds", "--subresource=status", "--type=merge", "-p", patch)
     assert message in str(refused.value)

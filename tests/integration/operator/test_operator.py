@@ -17,7 +17,7 @@ from support.values.operator import condition, enforcer_status
 async def foresee(world: RealWorld, node: str, edited: Json) -> Json:
     """What `numapin plan` says of an edit of the policy, from what kubectl shows of the cluster."""
     kubectl, dump, edit = world.plane.kubectl, world.folder / "now.yaml", world.folder / "edit.yaml"
-    dump.write_text(kubectl("get", "nodes,ns,pods,na,cpol", "-A", "-o", "yaml"))
+    dump.write_text(kubectl("get", "nodes,ns,pods,nodeasg,cpupol", "-A", "-o", "yaml"))
     metadata = {"name": world.name("policy")}
     kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy", "metadata": metadata}
     edit.write_text(
@@ -39,7 +39,7 @@ async def test_a_policy_becomes_an_assignment(world: RealWorld, operator: Operat
     made = await world.assignment(node.name)
     assert "ownerReferences" not in made["metadata"], "the garbage collector would delete it"
     reference = made["spec"]["policy"]
-    uid = json.loads(world.plane.kubectl("get", "cpol", policy, "-o", "json"))["metadata"]["uid"]
+    uid = json.loads(world.plane.kubectl("get", "cpupol", policy, "-o", "json"))["metadata"]["uid"]
     assert reference == {"name": policy, "generation": 1, "since": 1, "uid": uid}
     assert "pools" not in made["spec"], "nothing is planned on hardware that was not reported"
     await until(lambda: says(world, "Reconciling", "True", "WaitingForTopology"), operator.log)
@@ -180,21 +180,6 @@ async def settled(world: RealWorld, operator: OperatorProcess, node: str) -> Non
     while (now := await world.spec(node)) != before:
         before = now
         await asyncio.sleep(0.5)
-
-
-async def test_a_later_field_stalls_and_leaves_what_is_in_force(
-    world: RealWorld, operator: OperatorProcess
-) -> None:
-    node = await plan(world)
-    await world.add_pod(node, "a")
-    await until(lambda: holds(world, node, {"a": "2-3"}), operator.log)
-    before = await world.spec(node)
-    await world.put_policy({"isolation": "Partition", "reserved": {"count": 2}}, "policy")
-    await until(lambda: says(world, "Stalled", "True", "UnsupportedField"), operator.log)
-    (stalled,) = (await world.policy_status(world.name("policy")))["stalled"]
-    assert stalled["node"] == node
-    assert "spec.isolation: Partition" in stalled["message"]
-    assert await world.spec(node) == before
 
 
 async def test_what_the_enforcer_cannot_do_shows_on_the_policy(

@@ -67,6 +67,7 @@ def change(plane: ControlPlane) -> None:
             spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
             spec["properties"]["future"] = {"type": "string", "default": "bright"}
             spec["properties"]["mode"]["enum"].append("Elastic")
+            spec["properties"]["onUnsatisfiable"]["enum"].append("Hold")
         plane.kubectl("replace", "-f", "-", text=json.dumps(body))
 
 
@@ -96,6 +97,21 @@ async def test_with_other_crds_pods_are_placed_and_the_operator_comes_to_rest(
     ]
     assert ready["status"] == "True"
     assert ready["message"].endswith("; this operator does not know spec.future: no effect")
+
+
+async def test_a_later_field_stalls_and_leaves_what_is_in_force(
+    world: RealWorld, operator: OperatorProcess
+) -> None:
+    node = await plan(world)
+    await world.add_pod(node, "a")
+    await until(lambda: world.held(node), operator.log)
+    before = await world.spec(node)
+    await world.put_policy({"onUnsatisfiable": "Hold", "reserved": {"count": 2}}, "policy")
+    await until(lambda: says(world, "Stalled", "True", "UnsupportedField"), operator.log)
+    (stalled,) = (await world.policy_status(world.name("policy")))["stalled"]
+    assert stalled["node"] == node
+    assert "spec.onUnsatisfiable: Hold" in stalled["message"]
+    assert await world.spec(node) == before
 
 
 async def test_a_value_of_another_release_stalls_and_leaves_what_is_in_force(

@@ -51,10 +51,31 @@ GOOD_POLICIES: dict[str, dict[str, Any]] = {
             "qosClasses": ["Guaranteed", "Burstable"],
         },
     },
-    "fields whose behaviour comes later": {
-        "isolation": "IsolatedPartition",
-        "onUnsatisfiable": "Hold",
+    "durations of several parts": {
+        "releaseDelay": "1h30m",
+        "mode": "Dynamic",
+        "dynamic": {"notice": "0.25s", "movePause": "1m30.5s"},
     },
+    "durations of the smallest and the largest units": {
+        "releaseDelay": "9999h",
+        "dynamic": {"notice": "250ms", "movePause": "1us2ns"},
+    },
+    "durations as short as they can be": {"releaseDelay": "0", "dynamic": {"notice": "0h"}},
+    "every node but the control plane": {
+        "nodes": {
+            "matchExpressions": [
+                {"key": "node-role.kubernetes.io/control-plane", "operator": "DoesNotExist"}
+            ]
+        }
+    },
+    "nodes by label and expression": {
+        "nodeSelector": {},
+        "nodes": {
+            "matchLabels": {"pool": "fast"},
+            "matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a", "b"]}],
+        },
+    },
+    "a setting of kubelets that has no effect": {"topology": {"maxAllowableNUMANodes": 16}},
     "the highest priority": {"priority": 2147483647},
     "moves, the longest notice": {
         "mode": "Dynamic",
@@ -161,9 +182,36 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
         {"pods": {"qosClasses": ["Guaranteed", "Guaranteed"]}},
         "Duplicate value",
     ),
+    "a notice beyond all": ({"dynamic": {"notice": "10000h"}}, "a duration is at most 9999h"),
+    "a notice of many parts": ({"dynamic": {"notice": "1m1ms"}}, "notice is 0s to 60s"),
+    "no duration": ({"releaseDelay": "soon"}, "this is not a duration: write it like 30s"),
+    "a duration below nothing": ({"releaseDelay": "-1s"}, "this is not a duration"),
+    "days": ({"dynamic": {"movePause": "1d"}}, "this is not a duration"),
+    "a longer duration": ({"releaseDelay": "9999h1ns"}, "a duration is at most 9999h"),
+    "a duration that Go cannot hold": ({"releaseDelay": "99999999h"}, "spec.releaseDelay"),
+    "a partition": ({"isolation": "Partition"}, '"Partition": supported values: "Cpuset"'),
+    "an isolated partition": (
+        {"isolation": "IsolatedPartition"},
+        '"IsolatedPartition": supported values: "Cpuset"',
+    ),
+    "holding": ({"onUnsatisfiable": "Hold"}, '"Hold": supported values: "Share", "Evict"'),
+    "nodes twice": (
+        {"nodeSelector": {"a": "b"}, "nodes": {"matchLabels": {"a": "b"}}},
+        "give nodes or nodeSelector, not both",
+    ),
+    "no label key of nodes": ({"nodes": {"matchLabels": {"/a": "b"}}}, "each key is a label key"),
+    "no label value of nodes": (
+        {"nodes": {"matchLabels": {"a": "b c"}}},
+        "each value is a label value",
+    ),
+    "nodes NotIn without values": (
+        {"nodes": {"matchExpressions": [{"key": "a", "operator": "NotIn"}]}},
+        "In and NotIn need values",
+    ),
+    "a longer pause": ({"dynamic": {"movePause": "10000h"}}, "a duration is at most 9999h"),
     "a longer notice": ({"dynamic": {"notice": "61s"}}, "notice is 0s to 60s"),
     "a notice of hours": ({"dynamic": {"notice": "9h"}}, "notice is 0s to 60s"),
-    "a notice without a unit": ({"dynamic": {"notice": "5"}}, "spec.dynamic.notice"),
+    "a notice without a unit": ({"dynamic": {"notice": "5"}}, "this is not a duration"),
     "no moves": ({"dynamic": {"maxMovesPerMinute": 0}}, "greater than or equal to 1"),
     "no label key of moved pods": (
         {"dynamic": {"podSelector": {"matchLabels": {"/a": "b"}}}},

@@ -4,9 +4,51 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_api.duration import epoch_seconds, time_text
+from numapin_api.duration import (
+    duration_nanoseconds,
+    duration_seconds,
+    epoch_seconds,
+    is_duration,
+    time_text,
+)
 
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+# What time.ParseDuration of Go 1.26 answers.
+DURATIONS = {
+    "0": 0,
+    "+0": 0,
+    "+5s": 5 * 10**9,
+    "00s": 0,
+    "1m30s": 90 * 10**9,
+    "1.5h": 5400 * 10**9,
+    ".5s": 5 * 10**8,
+    "1.s": 10**9,
+    "250ms": 250 * 10**6,
+    "1us2ns": 1002,
+    "1µs": 1000,
+    "1μs": 1000,
+    "0.3ns": 0,
+    "0.0000000019s": 1,
+    "1h1h": 7200 * 10**9,
+    "1h30m15.5s": 5415500000000,
+    "9999h1ns": 35996400000000001,
+}
+
+
+@pytest.mark.parametrize("text", DURATIONS)
+def test_durations_are_those_of_go(text: str) -> None:
+    assert is_duration(text)
+    assert duration_nanoseconds(text) == DURATIONS[text]
+    assert duration_seconds(text) == DURATIONS[text] / 10**9
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "1", "+", "1d", "-1s", "1 s", "s", ".s", "1.2.3s", "1m-1s", "1s\n", "\u0661s"]
+)
+def test_what_go_refuses_is_no_duration_and_nothing_is_below_nothing(text: str) -> None:
+    assert not is_duration(text)
 
 
 @given(st.integers(-2_000_000_000, 200_000_000_000))

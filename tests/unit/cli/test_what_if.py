@@ -100,7 +100,7 @@ def test_a_node_gives_labels_and_its_reservation(
 @pytest.mark.parametrize(
     ("dropped", "spec", "message"),
     [
-        ("CpuPolicy", {}, "no CpuPolicy is given; add one with -f (kubectl get cpol -o yaml)"),
+        ("CpuPolicy", {}, "no CpuPolicy is given; add one with -f (kubectl get cpupol -o yaml)"),
         ("Pod", {}, "no Pod is given, although NodeAssignments list containers; add the Pods"),
         (
             "Namespace",

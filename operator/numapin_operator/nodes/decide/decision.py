@@ -57,7 +57,7 @@ class Release:
 
     due: float
     at: str
-    delay_seconds: int
+    delay_seconds: float
     policy: str = ""
 
 

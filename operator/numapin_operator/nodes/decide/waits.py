@@ -152,7 +152,7 @@ def _release(picture: NodePicture, memory: NodeMemory, written: str | None, now:
     return Release(due, written, delay, giver)
 
 
-def _edited(known: Release, giver: str, delay: int, now: Moment) -> Release:
+def _edited(known: Release, giver: str, delay: float, now: Moment) -> Release:
     """A release under way; an edit of the policy that gives the node up can shorten it."""
     if not giver or delay == known.delay_seconds:
         return known
@@ -161,7 +161,7 @@ def _edited(known: Release, giver: str, delay: int, now: Moment) -> Release:
     return _at(known.due - known.delay_seconds + delay, delay, giver, now)
 
 
-def _at(due: float, delay_seconds: int, giver: str, now: Moment) -> Release:
+def _at(due: float, delay_seconds: float, giver: str, now: Moment) -> Release:
     """A release at a monotonic time; the text has whole seconds, and is never too early."""
     return Release(due, time_text(now.unix + (due - now.monotonic)), delay_seconds, giver)
 

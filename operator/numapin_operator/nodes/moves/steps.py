@@ -20,6 +20,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import duration_seconds, epoch_seconds, time_text
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.stores.selectors import selects
 from numapin_operator.placement import (
     MoveRules,
     PodView,
@@ -30,7 +31,6 @@ from numapin_operator.placement import (
     is_dropped,
     noticed,
 )
-from numapin_operator.policies.selection import selects
 
 MINUTE: Final = 60
 SHOWN_SECONDS: Final = 1.0
@@ -180,7 +180,7 @@ def next_step_at(
     return min((one for one in times if one > now), default=None)
 
 
-def _ends_of_pauses(spec: NodeAssignmentSpec, policy: CpuPolicySpec) -> Iterator[int]:
+def _ends_of_pauses(spec: NodeAssignmentSpec, policy: CpuPolicySpec) -> Iterator[float]:
     pause = duration_seconds(policy.dynamic.move_pause)
     for one in spec.containers:
         if one.moved_at:

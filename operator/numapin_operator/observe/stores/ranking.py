@@ -6,15 +6,18 @@ Does no I/O.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from numapin_operator.observe.records import PolicyView
+from numapin_operator.observe.stores.selectors import Demand, Labels, demands, selects_node
 
 K = TypeVar("K")
 
-Labels = Mapping[str, str]
 Label = tuple[str, str]
-Selector = frozenset[Label]
+Selector = frozenset[Demand]
+
+ANY_NODE: Final[tuple[None]] = (None,)
+"""Where policies are filed that cannot be found by a label."""
 
 
 def rank_policies(policies: Iterable[PolicyView], node_labels: Labels) -> tuple[PolicyView, ...]:
@@ -37,10 +40,12 @@ class Ranking:
         self._labels: dict[str, Labels] = {}
         """The labels of each node."""
         self._nodes_of: defaultdict[Label, set[str]] = defaultdict(set)
+        self._values_of: defaultdict[str, set[str]] = defaultdict(set)
+        """The values that nodes have of each label."""
         self._policies: dict[str, PolicyView] = {}
         """The policies that select nodes; what decides nothing here may be out of date."""
-        self._label_of: dict[str, Label | None] = {}
-        """The label by which each policy is found; None if it selects every node."""
+        self._filed_under: dict[str, tuple[Label | None, ...]] = {}
+        """The labels by which each policy is found, one of which each node has that it selects."""
         self._policies_of: defaultdict[Label | None, set[str]] = defaultdict(set)
         self._governing: dict[str, str] = {}
         self._governed: defaultdict[str, set[str]] = defaultdict(set)
@@ -68,8 +73,11 @@ class Ranking:
             return False
         for label in (before or {}).items():
             _discard(self._nodes_of, label, name)
+            if label not in self._nodes_of:
+                _discard(self._values_of, *label)
         for label in (labels or {}).items():
             self._nodes_of[label].add(name)
+            self._values_of[label[0]].add(label[1])
         if labels is None:
             del self._labels[name]
         else:
@@ -101,20 +109,31 @@ class Ranking:
         return nodes
 
     def _file(self, name: str, policy: PolicyView | None) -> None:
-        """Have a policy found by the label of its selector that the fewest nodes have."""
+        """Have a policy found by the labels of its selector that the fewest nodes have."""
         if name in self._policies:
             del self._policies[name]
-            _discard(self._policies_of, self._label_of.pop(name), name)
+            for label in self._filed_under.pop(name):
+                _discard(self._policies_of, label, name)
         if policy is not None:
-            labels = policy.spec.node_selector.items()
-            label = min(labels, key=lambda one: len(self._nodes_of.get(one, ())), default=None)
-            self._policies[name], self._label_of[name] = policy, label
-            self._policies_of[label].add(name)
+            named = (one for one in _selector(policy) if one.operator == "In")
+            fewest = min(named, key=lambda one: len(self._having(one)), default=None)
+            labels = ANY_NODE if fewest is None else tuple(_labels(fewest))
+            self._policies[name], self._filed_under[name] = policy, labels
+            for label in labels:
+                self._policies_of[label].add(name)
 
     def _with(self, selector: Selector, nodes: set[str]) -> set[str]:
-        """Those of some nodes that have all labels of a selector."""
-        found = sorted((nodes, *(self._nodes_of.get(one, set()) for one in selector)), key=len)
-        return found[0].intersection(*found[1:])
+        """Those of some nodes whose labels match a selector."""
+        wanted = (self._having(one) for one in selector if not one.is_absence)
+        found = sorted((nodes, *wanted), key=len)
+        unwanted = (self._having(one) for one in selector if one.is_absence)
+        return found[0].intersection(*found[1:]).difference(*unwanted)
+
+    def _having(self, demand: Demand) -> set[str]:
+        """The nodes that have a label that a demand names, wanted or not; do not change it."""
+        values = demand.values or self._values_of.get(demand.key, frozenset())
+        each = [self._nodes_of.get((demand.key, value), set()) for value in values]
+        return each[0] if len(each) == 1 else set().union(*each)
 
     def _assign(self, nodes: set[str]) -> None:
         """Have nodes, which no policy governs now, governed again."""
@@ -151,7 +170,7 @@ def _discard(index: dict[K, set[str]], key: K, name: str) -> None:
 
 
 def _selects(policy: PolicyView, labels: Labels) -> bool:
-    return not policy.deleting and policy.spec.node_selector.items() <= labels.items()
+    return not policy.deleting and selects_node(policy.spec, labels)
 
 
 def _order(policy: PolicyView) -> tuple[int, str, str]:
@@ -159,7 +178,11 @@ def _order(policy: PolicyView) -> tuple[int, str, str]:
 
 
 def _selector(policy: PolicyView) -> Selector:
-    return frozenset(policy.spec.node_selector.items())
+    return demands(policy.spec)
+
+
+def _labels(demand: Demand) -> Iterator[Label]:
+    return ((demand.key, value) for value in sorted(demand.values))
 
 
 def _place(policy: PolicyView | None) -> object:

@@ -1,5 +1,6 @@
 """Objects of numapin 0.1, which are `v1alpha1`, on a real API server: forth and back."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from numapin_api import names
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.schema.definitions import definitions
 from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.installation import install
@@ -94,7 +96,12 @@ def test_a_manifest_of_01_is_edited_as_v1beta1_and_applied_again(
     was, reads = both_specs(plane, "cpupolicies", name)
     assert was == reads
     assert was["priority"] == 7
-    assert says(was, POLICY)
+    path = path_of(names.API_VERSION, "cpupolicies", name)
+    body = plane.api.get(path) | {"status": {"nodesSelected": 3}}
+    plane.api.request("PUT", f"{path}/status", body)
+    was, reads = both_specs(plane, "cpupolicies", name)
+    assert was == reads
+    assert says(was, POLICY), "a field that v1beta1 lacked would be gone from the spec by now"
 
     before = plane.api.get(path_of(OLD, "cpupolicies", name))["metadata"]
     kubectl("apply", *server_side, "-f", "-", text=text)
@@ -108,6 +115,17 @@ def test_a_manifest_of_01_is_edited_as_v1beta1_and_applied_again(
     kubectl("diff", *server_side, "-f", "-", text=moved)
     was, reads = both_specs(plane, "cpupolicies", name)
     assert (was["releaseDelay"], reads["releaseDelay"]) == ("6m", "6m")
+
+
+def test_the_defaults_of_all_settings_are_seen(plane: ControlPlane) -> None:
+    text = manifest("CpuPolicy", "empty", {}, names.API_VERSION)
+    made = json.loads(plane.kubectl("create", "-f", "-", "-o", "json", text=text))["spec"]
+    assert says(made, {"topology": {"policy": "None", "scope": "Container"}})
+    assert says(made, {"memory": {"policy": "None"}, "pods": {"qosClasses": ["Guaranteed"]}})
+    assert says(made, {"rollout": {"maxConcurrent": "10%"}, "reserved": {"strict": False}})
+    assert says(made, {"options": {"fullPCPUsOnly": False}, "dynamic": {"notice": "1s"}})
+    assert "maxAllowableNUMANodes" not in made["topology"]
+    assert CpuPolicySpec.model_validate(made, extra="forbid") == CpuPolicySpec()
 
 
 def test_an_assignment_keeps_status_and_owner_whatever_version_writes(plane: ControlPlane) -> None:
@@ -177,14 +195,16 @@ def started(plane: ControlPlane, module: str, *options: str) -> Iterator[Iterato
 
 def test_back_to_the_crds_of_01_and_forth(plane: ControlPlane) -> None:
     kubectl, new = plane.kubectl, definitions()
+    kept = [one for one in new.values() if len(one["spec"]["versions"]) > 1]
+    assert len(kept) == 2, "0.1 has two kinds"
     text = manifest("CpuPolicy", "made-later", POLICY, names.API_VERSION)
     kubectl("apply", "--server-side", "-f", "-", text=text)
     before = plane.api.get(path_of(OLD, "cpupolicies", "made-later"))
-    for definition in new.values():
+    for definition in kept:
         crd = kubectl.get("crd", definition["metadata"]["name"])
         assert crd["status"]["storedVersions"] == [names.ALPHA]
     kubectl("patch", "cpupolicy", "made-later", "--type=merge", "-p", WITHOUT_FIELD_OWNERS)
-    kubectl("apply", *FORCED, "-f", "-", text=yaml.safe_dump_all(map(of_01, new.values())))
+    kubectl("apply", *FORCED, "-f", "-", text=yaml.safe_dump_all(map(of_01, kept)))
     eventually(lambda: served(plane, names.API_VERSION), False)
 
     after = plane.api.get(path_of(OLD, "cpupolicies", "made-later"))

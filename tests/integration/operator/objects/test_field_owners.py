@@ -29,7 +29,7 @@ async def written(world: RealWorld) -> tuple[NodeView, AssignmentView]:
 
 async def owners(world: RealWorld, node: str) -> dict[tuple[str, str], Json]:
     """Who owns fields by kubectl, and how."""
-    shown = await kubectl(world, "get", "na", node, "-o", "json", "--show-managed-fields")
+    shown = await kubectl(world, "get", "nodeasg", node, "-o", "json", "--show-managed-fields")
     managers = json.loads(shown)["metadata"].get("managedFields", ())
     return {(one["manager"], one["operation"]): one["fieldsV1"] for one in managers}
 
@@ -46,8 +46,8 @@ async def test_no_write_brings_owners_back(world: RealWorld) -> None:
     node, replaced = await written(world)
     assert await owners(world, node.name) == {}
     await world.report(node.name, enforcer_status(2, running=["uid-a"]))
-    await kubectl(world, "label", "na", node.name, "rack=r1")
-    await kubectl(world, "annotate", "na", node.name, "note=mine")
+    await kubectl(world, "label", "nodeasg", node.name, "rack=r1")
+    await kubectl(world, "annotate", "nodeasg", node.name, "note=mine")
     assert await owners(world, node.name) == {}
     before = await world.cluster.read_assignment(node.name, replaced)
     assert before is not None
@@ -63,7 +63,7 @@ async def test_no_write_brings_owners_back(world: RealWorld) -> None:
 
 async def test_kubectl_edit_and_apply_still_work(world: RealWorld) -> None:
     node, _ = await written(world)
-    shown = await kubectl(world, "get", "na", node.name, "-o", "json")
+    shown = await kubectl(world, "get", "nodeasg", node.name, "-o", "json")
     edited = json.loads(shown)
     edited["spec"]["policy"]["generation"] = 7
     await kubectl(world, "replace", "-f", "-", text=json.dumps(edited))

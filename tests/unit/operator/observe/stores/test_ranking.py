@@ -44,6 +44,43 @@ def test_node_selector(selector: dict[str, str], labels: dict[str, str], selecte
     assert bool(rank_policies([policy_view(spec={"nodeSelector": selector})], labels)) is selected
 
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "labels", "selected"),
+    [
+        pytest.param({}, {}, True, id="empty-selects-all"),
+        pytest.param({"matchLabels": {"a": "1"}}, {"a": "1"}, True, id="label"),
+        pytest.param({"matchLabels": {"a": "1"}}, {"a": "2"}, False, id="other-value"),
+        pytest.param(("DoesNotExist", CONTROL_PLANE), {"a": "1"}, True, id="a-worker"),
+        pytest.param(("DoesNotExist", CONTROL_PLANE), {CONTROL_PLANE: ""}, False, id="control"),
+        pytest.param(("Exists", "a"), {"a": ""}, True, id="exists"),
+        pytest.param(("In", "a", "1", "2"), {"a": "2"}, True, id="in"),
+        pytest.param(("In", "a", "1", "2"), {}, False, id="missing-is-not-in"),
+        pytest.param(("NotIn", "a", "1", "2"), {"a": "2"}, False, id="not-in"),
+        pytest.param(("NotIn", "a", "1", "2"), {}, True, id="missing-is-not-in-either"),
+    ],
+)
+def test_nodes(
+    nodes: dict[str, object] | tuple[str, ...], labels: dict[str, str], selected: bool
+) -> None:
+    selector = {"matchExpressions": [expression(*nodes)]} if isinstance(nodes, tuple) else nodes
+    assert bool(rank_policies([policy_view(spec={"nodes": selector})], labels)) is selected
+
+
+def expression(operator: str, key: str, *values: str) -> dict[str, object]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def test_where_both_selectors_are_both_must_match() -> None:
+    """The API server refuses such a policy; one of an older CRD may be there."""
+    both = policy_view(spec={"nodeSelector": {"a": "1"}, "nodes": {"matchLabels": {"b": "1"}}})
+    found = [bool(rank_policies([both], one)) for one in ({"a": "1"}, {"b": "1"})]
+    assert found == [False, False]
+    assert rank_policies([both], {"a": "1", "b": "1"})
+
+
 def test_a_policy_being_deleted_selects_nothing() -> None:
     assert rank_policies([policy_view(deleting=True)], {}) == ()
 
@@ -51,12 +88,30 @@ def test_a_policy_being_deleted_selects_nothing() -> None:
 NAMES = st.sampled_from(("a", "b", "c"))
 LABELS = st.dictionaries(st.sampled_from(("x", "y")), st.sampled_from(("1", "2")))
 NODES = st.builds(node_view, NAMES, LABELS)
+VALUES = st.lists(st.sampled_from(("1", "2")), min_size=1, max_size=2)
+EXPRESSIONS = st.one_of(
+    st.builds(
+        lambda operator, key, values: expression(operator, key, *values),
+        st.sampled_from(("In", "NotIn")),
+        st.sampled_from(("x", "y")),
+        VALUES,
+    ),
+    st.builds(expression, st.sampled_from(("Exists", "DoesNotExist")), st.sampled_from(("x", "y"))),
+)
+SELECTORS = st.one_of(
+    st.builds(lambda labels: {"nodeSelector": labels}, LABELS),
+    st.builds(
+        lambda labels, each: {"nodes": {"matchLabels": labels, "matchExpressions": each}},
+        LABELS,
+        st.lists(EXPRESSIONS, max_size=2),
+    ),
+)
 POLICIES = st.builds(
     lambda name, selector, priority, created, deleting: policy_view(
-        name, {"nodeSelector": selector, "priority": priority}, created=created, deleting=deleting
+        name, {**selector, "priority": priority}, created=created, deleting=deleting
     ),
     NAMES,
-    LABELS,
+    SELECTORS,
     st.integers(0, 1),
     st.sampled_from((OLD, NEW)),
     st.booleans(),
@@ -174,6 +229,30 @@ LINES_FOR_EACH = 40
 def overlapping(number: int) -> dict[str, str]:
     """The selector of a policy: it has all nodes, or half of them, in common with others."""
     return [{}, {"arch": "amd64"}, {"half": "0"}, {"arch": "amd64", "half": "1"}][number % 4]
+
+
+def test_policies_of_expressions_cost_no_step_for_each_pair() -> None:
+    """Whatever the operator: each has its own selector, and many nodes in common with others."""
+    state = overlapped()
+    policies = [
+        policy_view(
+            f"c{number}",
+            {"nodes": {"matchExpressions": [each, expression("NotIn", "host", str(number))]}},
+        )
+        for number in range(POLICY_COUNT)
+        for each in [
+            [
+                expression("DoesNotExist", CONTROL_PLANE),
+                expression("Exists", "arch"),
+                expression("In", "half", "0", "1"),
+                expression("NotIn", "half", "0"),
+            ][number % 4]
+        ]
+    ]
+    most = LINES_FOR_EACH * (NODE_COUNT + POLICY_COUNT)
+    assert lines_run(lambda: state.replace_policies(Listed(tuple(policies), 20))) < most
+    assert state.governed("c0") == NODE_COUNT - 1
+    assert state.governed("c1") == 1, "n0, which c0 leaves out"
 
 
 def overlapped() -> ClusterState:
