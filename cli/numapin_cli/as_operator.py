@@ -14,9 +14,9 @@ from numapin_cli.what_if import followed
 from numapin_client.resources import Key
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.assignments.hardware import Hardware
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
-from numapin_operator.observe.reported_hardware import Hardware
 from numapin_operator.placement import PodView
 from numapin_operator.policies.status import Phase
 

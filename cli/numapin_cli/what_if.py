@@ -9,8 +9,8 @@ from numapin_api.schema.plain_assignment import Condition, NodeAssignmentSpec
 from numapin_cli.printable import printable
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
 from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status import NodeOutcome, Phase
 
 _NEVER: Final = "1970-01-01T00:00:00Z"

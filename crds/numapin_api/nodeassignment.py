@@ -9,7 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
-from numapin_api.meta.wire import Time, WireModel, atomic_list, keyed_list
+from numapin_api.meta.wire import Time, WireModel, atomic_list, keyed_list, without_default
 from numapin_api.moves.model import Moving
 from numapin_api.status.containers import (
     ClaimedCpus,
@@ -267,7 +267,10 @@ class NodeAssignmentStatus(WireModel):
         json_schema_extra=keyed_list("type"),
     )
     observed_generation: int = Field(
-        default=0, ge=0, description="The metadata.generation that this status was computed from."
+        default=0,
+        ge=0,
+        description="The metadata.generation that this status was computed from.",
+        json_schema_extra=without_default,
     )
     topology: TopologyStatus | None = Field(default=None, description="The hardware of the node.")
     free_hugepages: FreeHugepagesByNode = ()
@@ -310,7 +313,10 @@ class NodeAssignmentStatus(WireModel):
     refused: int = Field(default=0, ge=0, description="The number of refused pods.")
     outdated: int = Field(default=0, ge=0, description="The number of outdated containers.")
     drift_count: int = Field(
-        default=0, ge=0, description="Cpuset changes by others that were reverted."
+        default=0,
+        ge=0,
+        description="Cpuset changes by others that were reverted.",
+        json_schema_extra=without_default,
     )
     drift_causes: dict[str, int] = Field(
         default_factory=dict,

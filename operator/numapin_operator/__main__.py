@@ -130,6 +130,8 @@ async def operate(settings: Settings, login: Login) -> None:
         application.watch_heartbeats(lease_informer(api, settings.namespace), marker)
         application.watch_revisions(api, settings.namespace)
         application.annotate(cpus=settings.annotate_pods, refusals=settings.annotate_refusals)
+        if settings.assignment_form != names.VERSION:
+            application.write_old_form()
         about = {"service.instance.id": socket.gethostname()}
         sent = await stack.enter_async_context(
             exporting(USER_AGENT, about, application.meter, os.environ, MOST_SPANS)

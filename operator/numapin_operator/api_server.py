@@ -1,5 +1,6 @@
 """What the operator reads and writes: a Protocol, and its implementation by the API server."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -18,11 +19,14 @@ from numapin_client.resources import (
     PODS,
     RESOURCE_CLAIMS,
     Key,
+    Resource,
 )
 from numapin_daemon.slices import Slices
+from numapin_operator.observe.assignments.printing import printed
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.pods.claims import ClaimView
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -77,13 +81,31 @@ class Cluster(Protocol):
         Raises NotFoundError too: the claim is gone, or the API server has no such kind.
         """
 
-    async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
-        """Create a node's NodeAssignment, owned by the node."""
+    async def create_assignment(
+        self, node: NodeView, spec: NodeAssignmentSpec, *, as_lines: bool = False
+    ) -> AssignmentView:
+        """Create a node's NodeAssignment; with lines if its enforcer reads them."""
 
     async def replace_spec(
-        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+        self,
+        before: AssignmentView,
+        node: NodeView,
+        spec: NodeAssignmentSpec,
+        *,
+        as_lines: bool = False,
     ) -> AssignmentView:
         """Replace the whole spec of a NodeAssignment that is still as in `before`."""
+
+    async def tell(
+        self, before: AssignmentView, told: Mapping[str, object | None]
+    ) -> AssignmentView:
+        """Change fields of the status of a NodeAssignment that is still as in `before`."""
+
+    async def create_node_object(self, kind: Resource, name: str) -> None:
+        """Create the empty NodeReport or NodeTopology of a node."""
+
+    async def delete_node_object(self, kind: Resource, name: str) -> None:
+        """Delete the NodeReport or NodeTopology of a node."""
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         """Delete a NodeAssignment that is still as in `before`."""
@@ -171,25 +193,58 @@ class ApiCluster:
         """One ResourceClaim, as of now."""
         return ClaimView.decode(await self._api.get(RESOURCE_CLAIMS, key))
 
-    async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
+    async def create_assignment(
+        self, node: NodeView, spec: NodeAssignmentSpec, *, as_lines: bool = False
+    ) -> AssignmentView:
         """Create; raises AlreadyExistsError if it exists.
 
         The Node does not own it: the garbage collector would delete it with a Node that is deleted
         and registered again, while the containers run on.
         """
-        body = {"metadata": {"name": node.name}, "spec": spec.to_wire()}
-        return AssignmentView.decode(await self._api.create(NODE_ASSIGNMENTS, body))
+        wire, form = printed(spec, None, as_lines=as_lines)
+        answer = await self._api.create(
+            NODE_ASSIGNMENTS, {"metadata": {"name": node.name}, "spec": wire}
+        )
+        return AssignmentView.decode(answer, None, (wire, spec, form))
 
     async def replace_spec(
-        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+        self,
+        before: AssignmentView,
+        node: NodeView,
+        spec: NodeAssignmentSpec,
+        *,
+        as_lines: bool = False,
     ) -> AssignmentView:
         """Replace the spec if `before` is current; keeps the status and metadata of others.
 
         A Node that owns it, by an earlier release, owns it no more.
         """
-        body = {"metadata": {**before.metadata, "name": node.name}, "spec": spec.to_wire()}
+        wire, form = printed(spec, before, as_lines=as_lines)
+        body = {"metadata": {**before.metadata, "name": node.name}, "spec": wire}
         answer = await self._api.update(NODE_ASSIGNMENTS, body)
-        return AssignmentView.decode(answer, before, spec)
+        return AssignmentView.decode(answer, before, (wire, spec, form))
+
+    async def tell(
+        self, before: AssignmentView, told: Mapping[str, object | None]
+    ) -> AssignmentView:
+        """Change fields of the status if `before` is current; None removes one."""
+        metadata = {"uid": before.uid, "resourceVersion": str(before.version)}
+        answer = await self._api.merge_patch(
+            NODE_ASSIGNMENTS,
+            Key(before.name),
+            {"metadata": metadata, "status": dict(told)},
+            subresource="status",
+            field_manager=names.OPERATOR_FIELD_MANAGER,
+        )
+        return AssignmentView.decode(answer, before)
+
+    async def create_node_object(self, kind: Resource, name: str) -> None:
+        """Create it; raises AlreadyExistsError if it exists."""
+        await self._api.create(kind, {"metadata": {"name": name}})
+
+    async def delete_node_object(self, kind: Resource, name: str) -> None:
+        """Delete it; raises NotFoundError if there is none."""
+        await self._api.delete(kind, Key(name))
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         """Delete if `before` is current."""

@@ -26,6 +26,7 @@ from numapin_operator.heartbeats.silence import Beat
 from numapin_operator.heartbeats.watcher import Marks, Watcher
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.missing_rights import MissingRights
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage, describe_outages
 from numapin_operator.observe.informers import (
@@ -41,7 +42,7 @@ from numapin_operator.observe.revisions import Revision
 from numapin_operator.placement import PodView
 from numapin_operator.telemetry.pod_paths import PodPaths
 from numapin_operator.telemetry.readings import Readings
-from numapin_operator.telemetry.states import NO_NODES, NOTHING_WAITS
+from numapin_operator.telemetry.states import NO_NODES, NOTHING_WAITS, Written
 from numapin_operator.telemetry.table import METRICS
 from numapin_operator.term import Lasting, Term
 
@@ -95,13 +96,14 @@ class Application:
         self._state = ClusterState()
         self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
         self._state.assignment_sent = self._paths.reported
+        self._state.node_reported = self._reported
         self._lasting = Lasting(
             cluster,
             self._state,
             leadership.leading,
             self.clock,
             self.meter,
-            self._paths.written,
+            self._written,
         )
         self._term: Term | None = None
         self._informers = build_informers(api, self._state)
@@ -178,6 +180,25 @@ class Application:
         """Follow a new pod; what came before this operator leads is not new."""
         if self._leadership.leading.is_set():
             self._paths.bound(pod)
+
+    def _written(self, done: Written) -> None:
+        """Follow what was written; its report may have come before the answer to the write."""
+        self._paths.written(done)
+        if (assignment := self._state.assignments.get(done.node)) is not None:
+            self._reported(assignment)
+
+    def _reported(self, assignment: AssignmentView) -> None:
+        """Follow what an enforcer reports, if a pod of its node waits for that."""
+        report = self._state.reports.get(assignment.name)
+        if report is None or not self._paths.waits_on(assignment.name):
+            return
+        entries, since = assignment.spec.containers, assignment.form.since
+        status = report.status_for(assignment.uid, assignment.generation, entries, since)
+        self._paths.reported({"metadata": {"name": assignment.name}, "status": status})
+
+    def write_old_form(self) -> None:
+        """Write assignments as numapin 0.1 reads them; call it before anything runs."""
+        self._state.writes_lines = False
 
     def _readings(self) -> Readings:
         return Readings(

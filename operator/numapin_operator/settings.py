@@ -75,6 +75,14 @@ _OPTIONS: Final = (
         type=bool,
     ),
     Option(
+        "--assignment-form",
+        names.VERSION,
+        f"{names.VERSION}, or v1alpha1 to prepare going back to numapin 0.1: NodeAssignments are "
+        "written as it reads them, and NodeReports and NodeTopologies are deleted",
+        type=one_of((names.VERSION, "v1alpha1")),
+        metavar="FORM",
+    ),
+    Option(
         "--check",
         False,
         "look whether the installation in --namespace works, say so, and end: status 0 if it does",
@@ -110,6 +118,7 @@ class Settings:
         kube_api_burst: requests to the API server at once.
         annotate_pods: whether workloads are told their CPUs by an annotation of their pods.
         annotate_refusals: whether refused pods are told so by an annotation.
+        assignment_form: the version whose form NodeAssignments are written in.
         check: whether to look only whether the installation works.
         log_level: the lowest level of log lines to print.
         log_format: log lines for people or for machines.
@@ -123,6 +132,7 @@ class Settings:
     kube_api_burst: int
     annotate_pods: bool
     annotate_refusals: bool
+    assignment_form: str
     check: bool
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]

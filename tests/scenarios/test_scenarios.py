@@ -14,9 +14,10 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.observe.records import AssignmentView, NodeView
+from numapin_operator.observe.records import NodeView
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import SystemReservation
 from numapin_operator.policies.status_writer import StatusWriter

@@ -40,7 +40,7 @@ from numapin_benchmarks.api_cost.layouts.whole import (
 )
 from numapin_benchmarks.api_cost.values import PARSERS, Plain, parse_line, typed_decoder
 from numapin_lab.processes.usage import resident_mib
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 Json = dict[str, Any]
 

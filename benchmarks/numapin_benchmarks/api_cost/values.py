@@ -11,7 +11,7 @@ from types import GenericAlias
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_operator.observe.reported_hardware import decode_hardware
+from numapin_operator.observe.assignments.hardware import decode_hardware
 
 Json = Mapping[str, Any]
 

@@ -22,7 +22,7 @@ from numapin_benchmarks.api_cost.layouts.whole import (
 from numapin_benchmarks.api_cost.values import Plain, parse_line
 from numapin_client.resources import Json, Resource
 from numapin_lab.played.enforcers import node_name, uid_of
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 ASSIGNMENTS: Final = "nodeassignments"
 

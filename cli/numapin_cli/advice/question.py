@@ -13,8 +13,8 @@ from numapin_api.topology import page_size_bytes
 from numapin_cli.advice.fate import Fate, fate_in
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.picture import picture_of
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.placement import HUGEPAGES_PREFIX, PodView
 from numapin_operator.policies.selection import mark_selected
 

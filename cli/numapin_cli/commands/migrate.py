@@ -31,7 +31,7 @@ from numapin_enforcer.node.kubelet_state import (
     parse_memory_state,
 )
 from numapin_operator.nodes.picture import picture_of
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 _DESCRIPTION: Final = """\
 Help to move a node between the kubelet's static policy and a CpuPolicy without a drain

@@ -13,11 +13,12 @@ from numapin_cli.inputs.node_labels import selected_labels
 from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError
 from numapin_client.resources import Key
+from numapin_operator.observe.assignments.hardware import Hardware
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
 from numapin_operator.observe.pods.parser import parse_stored_pod
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView, slim_labels
-from numapin_operator.observe.reported_hardware import Hardware
+from numapin_operator.observe.records import NodeView, PolicyView, slim_labels
 from numapin_operator.placement import PodView
 
 _MACHINE: Final = "machine"

@@ -16,7 +16,7 @@ from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.status.containers import ContainerStatus
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 Json = dict[str, Any]
 

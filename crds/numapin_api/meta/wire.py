@@ -66,6 +66,11 @@ def keyed_list(*keys: str) -> dict[str, Any]:
     return {LIST_TYPE: "map", LIST_MAP_KEYS: list(keys)}
 
 
+def without_default(schema: dict[str, Any]) -> None:
+    """The API server does not fill in the field: whether it is there says who has written."""
+    schema.pop("default", None)
+
+
 def _quantity_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 

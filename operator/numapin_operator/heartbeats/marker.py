@@ -9,7 +9,7 @@ from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError, NotFoundError
 from numapin_client.events import WARNING, Event, Reporter, object_reference, post_event
-from numapin_client.resources import LEASES, NODE_ASSIGNMENTS, Json, Key
+from numapin_client.resources import LEASES, NODE_ASSIGNMENTS, NODE_REPORTS, Json, Key, Resource
 from numapin_daemon.clock import Clock
 from numapin_operator.heartbeats.silence import Beat
 
@@ -38,14 +38,14 @@ class Marker:
         The Lease is read first: a watch may be late.
 
         Raises:
-            ConflictError: somebody changed the NodeAssignment meanwhile.
+            ConflictError: somebody changed the object meanwhile.
             ClientError: the API server does not answer, or refuses.
         """
         try:
             lease = await self._api.get(LEASES, Key(node, self._namespace))
             if Beat.decode(lease) != beat:
                 return
-            body = await self._api.get(NODE_ASSIGNMENTS, Key(node))
+            kind, body = await self._reporting_object(node)
         except NotFoundError:
             return
         conditions = (body.get("status") or {}).get("conditions") or ()
@@ -54,7 +54,7 @@ class Marker:
             return
         metadata = {key: body["metadata"][key] for key in ("uid", "resourceVersion")}
         await self._api.merge_patch(
-            NODE_ASSIGNMENTS,
+            kind,
             Key(node),
             {"metadata": metadata, "status": {"conditions": changed}},
             subresource="status",
@@ -62,10 +62,20 @@ class Marker:
         )
         about = {"node": node, "renewed": beat.renewed}
         _log.warning("an enforcer is silent, its node is marked Unknown", extra=about)
-        await self._post_event(body, describe(beat))
+        await self._post_event(kind, body, describe(beat))
 
-    async def _post_event(self, body: Json, note: str) -> None:
-        typed = {"apiVersion": names.API_VERSION, "kind": names.NODE_ASSIGNMENT_KIND, **body}
+    async def _reporting_object(self, node: str) -> tuple[Resource, Json]:
+        """Where the enforcer of a node has reported last; raises NotFoundError if nowhere."""
+        try:
+            body = await self._api.get(NODE_REPORTS, Key(node))
+        except NotFoundError:
+            body = {}
+        if (body.get("status") or {}).get("conditions"):
+            return NODE_REPORTS, body
+        return NODE_ASSIGNMENTS, await self._api.get(NODE_ASSIGNMENTS, Key(node))
+
+    async def _post_event(self, kind: Resource, body: Json, note: str) -> None:
+        typed = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
         event = Event(WARNING, Reason.ENFORCER_UNKNOWN, "Watch", note)
         try:
             await post_event(self._api, object_reference(typed), event, self._reporter, self._clock)

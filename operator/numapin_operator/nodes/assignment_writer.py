@@ -1,12 +1,15 @@
 """Write what was decided about a node, and take the API server's answer into the cache."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_daemon.clock import Clock
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.decide import Decision, NodePicture, Write
+from numapin_operator.observe.assignments.printing import is_printed_alike, told_of
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.records import NodeView
 from numapin_operator.telemetry.states import Times
 
 
@@ -48,6 +51,8 @@ class AssignmentWriter:
             await self._delete(picture)
         elif decision.write is not Write.NOTHING:
             after = await self._put(picture, decision)
+        if told := await self._tell(after or self._still(picture, decision)):
+            after = told
         planned_seconds = picture.now.monotonic if picture.now else began_seconds
         planned, sent = (planned_seconds, began_seconds), (began_seconds, self._clock.monotonic())
         return WriteResult(picture, decision, after, planned, sent)
@@ -60,7 +65,7 @@ class AssignmentWriter:
         if fresh is not None:
             if cached is not None and cached.uid != fresh.uid:
                 assignments.drop(name, cached.version)
-            assignments.put(fresh)
+            assignments.put(self._state.with_report(fresh))
         elif cached is not None:
             assignments.drop(name, cached.version)
 
@@ -76,10 +81,40 @@ class AssignmentWriter:
         before, node, spec = picture.assignment, picture.node, decision.spec
         assert node is not None
         assert spec is not None
+        as_lines = picture.as_lines
         if before is None:
-            after = await self._cluster.create_assignment(node, spec)
+            after = await self._cluster.create_assignment(node, spec, as_lines=as_lines)
+        elif as_lines and before.form.has_lines and _is_told_alone(before, node, spec):
+            after = replace(before, spec=spec)
+            self._state.assignments.amend(after)
+            return after
         else:
-            after = await self._cluster.replace_spec(before, node, spec)
+            after = await self._cluster.replace_spec(before, node, spec, as_lines=as_lines)
+        return self._take_in(after)
+
+    def _still(self, picture: NodePicture, decision: Decision) -> AssignmentView | None:
+        """The assignment, if nothing is written: what it tells may not be written yet."""
+        return picture.assignment if decision.write is Write.NOTHING else None
+
+    async def _tell(self, after: AssignmentView | None) -> AssignmentView | None:
+        """Have the status tell what the spec does not; None if it does, or does not need to."""
+        if after is None or after.deleting or after.problem or not after.form.has_lines:
+            return None
+        told, before = told_of(after.spec), after.form.told
+        if told == before:
+            return None
+        gone = dict.fromkeys(before.keys() - told.keys())
+        changed = {key: value for key, value in told.items() if before.get(key) != value}
+        return self._take_in(await self._cluster.tell(after, gone | changed))
+
+    def _take_in(self, after: AssignmentView) -> AssignmentView:
+        """Have the cache know an assignment as it is now, with what its enforcer reports."""
+        after = self._state.with_report(after)
         self._state.assignments.put(after)
-        self._state.lost.pop(picture.name, None)
+        self._state.lost.pop(after.name, None)
         return after
+
+
+def _is_told_alone(before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec) -> bool:
+    """Whether a spec differs only in what the status tells, and so is not written."""
+    return before.owner_uid in (None, node.uid) and is_printed_alike(before.spec, spec)

@@ -16,6 +16,7 @@ from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory
 from numapin_operator.nodes.decide.waits import with_waits
 from numapin_operator.nodes.lookups.absence import Absences, BehindError
 from numapin_operator.nodes.lookups.claims import Claims
+from numapin_operator.nodes.node_objects import NodeObjects
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState
@@ -53,6 +54,7 @@ class Controller:
         self._claims = Claims(cluster, self._clock)
         self._rollout = Rollout(queue.add, state)
         self._writer = AssignmentWriter(cluster, state, self._clock)
+        self._objects = NodeObjects(cluster, state)
         self._memory: dict[str, NodeMemory] = {}
         """By node; those of which nothing is remembered lack."""
 
@@ -112,6 +114,7 @@ class Controller:
             else:
                 self._outputs.report(result)
                 self._settle(picture, decision)
+                await self._objects.settle(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
                 return

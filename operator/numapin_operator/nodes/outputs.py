@@ -23,7 +23,7 @@ from numapin_operator.nodes.eviction.evictable import consequence
 from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.moves.notices import notices_of_moves
 from numapin_operator.nodes.moves.telling import NobodyTold, Telling
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import METRICS, REFUSALS, WRITES

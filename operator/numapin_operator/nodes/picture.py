@@ -39,6 +39,7 @@ def picture_of(
         pods,
         release_delay=state.release_delay_of(name),
         lost=state.lost.get(name),
+        as_lines=state.takes_lines(name),
     )
 
 

@@ -6,11 +6,14 @@ Does no I/O.
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Protocol
 
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.resources import Key
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.assignments.report import ReportView, TopologyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.observe.revisions import Revision, Revisions
 from numapin_operator.observe.stores.pod_index import PodIndex
 from numapin_operator.observe.stores.ranking import Ranking
@@ -49,16 +52,20 @@ class ClusterState:
         ranking_changed: called with nodes whose policies, or their order, may differ now.
         nodes: Nodes by name.
         policies: CpuPolicies by name.
-        assignments: NodeAssignments by name, which is their node's.
+        assignments: NodeAssignments by name, which is their node's, with what enforcers report.
+        reports: NodeReports by name.
+        topologies: NodeTopologies by name.
         namespaces: the labels of each namespace.
         lost: by node, the last spec with pools of an assignment that was deleted, or that came back
             in an older state, as from a backup; until the operator has written it again.
         revisions: the generations of policies that have reached every node.
+        writes_lines: whether enforcers may have reports of their own, and assignments with lines.
         gone: Nodes and pods that were observed and are gone.
         pod_bound: called with each bound pod that was not known before.
         pod_gone: called with the UID of each pod that ended or was deleted.
         assignment_sent: called with each NodeAssignment as the API server sent it.
         annotated: called with the node of each pod of which only annotations have changed.
+        node_reported: called with each NodeAssignment whose NodeReport or NodeTopology changed.
     """
 
     wake: Wake = _ignore_node
@@ -67,13 +74,17 @@ class ClusterState:
     nodes: dict[str, NodeView] = field(default_factory=dict)
     policies: VersionedCache[PolicyView] = field(default_factory=VersionedCache)
     assignments: VersionedCache[AssignmentView] = field(default_factory=VersionedCache)
+    reports: dict[str, ReportView] = field(default_factory=dict)
+    topologies: dict[str, TopologyView] = field(default_factory=dict)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     lost: dict[str, NodeAssignmentSpec] = field(default_factory=dict)
     revisions: Revisions = field(default_factory=Revisions)
+    writes_lines: bool = True
     gone: Tombstones = field(default_factory=Tombstones)
     pod_bound: Callable[[PodView], object] = _ignore
     pod_gone: Callable[[str], object] = _ignore
     assignment_sent: Callable[[Json], object] = _ignore
+    node_reported: Callable[[AssignmentView], object] = _ignore
     annotated: Callable[[str], object] = _ignore
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(default_factory=Ranking)
@@ -120,8 +131,10 @@ class ClusterState:
         return self._ranking.governed(policy)
 
     def node_names(self) -> set[str]:
-        """The names of all nodes that exist or have an assignment."""
-        return self.nodes.keys() | self.assignments.keys()
+        """The names of all nodes that exist, or of which any object does."""
+        named: tuple[Mapping[str, object], ...]
+        named = (self.nodes, self.assignments, self.reports, self.topologies)
+        return set(chain.from_iterable(named))
 
     def wake_all(self) -> None:
         """Have every node planned again."""
@@ -212,11 +225,58 @@ class ClusterState:
         that decisions use wakes no node.
         """
         before = self.assignments.get(state.name)
+        state = self.with_report(state)
         taken = self.assignments.put(state)
         self._note_lost(before, state)
-        if taken and not (before and state.decides_like(before)):
-            ended = before is not None and set(before.status.running) - set(state.status.running)
-            self.wake(state.name, urgent=bool(ended))
+        if taken:
+            self._wake_for(before, state)
+
+    def with_report(self, state: AssignmentView) -> AssignmentView:
+        """An assignment with what its enforcer reports in objects of its own."""
+        return state.reported(self.reports.get(state.name), self.topologies.get(state.name))
+
+    def takes_lines(self, name: str) -> bool:
+        """Whether a node's assignment is written with lines: its enforcer reads them."""
+        report, known = self.reports.get(name), self.assignments.get(name)
+        is_read = known.takes_lines if known else report is not None and report.is_written
+        return self.writes_lines and is_read
+
+    def put_report(self, report: ReportView) -> None:
+        """Take in what an enforcer reports."""
+        self.reports[report.name] = report
+        self._report_changed(report.name)
+
+    def drop_report(self, name: str) -> None:
+        """Take in that a NodeReport was deleted."""
+        if self.reports.pop(name, None) is not None:
+            self._report_changed(name)
+            self.wake(name)
+
+    def put_topology(self, topology: TopologyView) -> None:
+        """Take in the hardware of a node."""
+        self.topologies[topology.name] = topology
+        self._report_changed(topology.name)
+
+    def drop_topology(self, name: str) -> None:
+        """Take in that a NodeTopology was deleted."""
+        if self.topologies.pop(name, None) is not None:
+            self._report_changed(name)
+            self.wake(name)
+
+    def _report_changed(self, name: str) -> None:
+        before = self.assignments.get(name)
+        if before is None:
+            self.wake(name)
+            return
+        after = self.with_report(before)
+        self.assignments.amend(after)
+        self._wake_for(before, after)
+        self.node_reported(after)
+
+    def _wake_for(self, before: AssignmentView | None, after: AssignmentView) -> None:
+        if before is None or not after.decides_like(before):
+            ended = before is not None and set(before.status.running) - set(after.status.running)
+            self.wake(after.name, urgent=bool(ended))
 
     def drop_assignment(self, name: str, version: int) -> None:
         """Take in that an assignment was deleted by this version."""
@@ -228,6 +288,7 @@ class ClusterState:
     def replace_assignments(self, listed: Listed[AssignmentView]) -> None:
         """Take in a list of all assignments."""
         before = dict(self.assignments)
+        listed = Listed(tuple(map(self.with_report, listed.states)), listed.version)
         for name in self.assignments.replace(listed):
             self._note_lost(before.get(name), self.assignments.get(name))
             self.wake(name)

@@ -14,16 +14,20 @@ from numapin_client.resources import (
     CONTROLLER_REVISIONS,
     NAMESPACES,
     NODE_ASSIGNMENTS,
+    NODE_REPORTS,
+    NODE_TOPOLOGIES,
     NODES,
     PODS,
     Json,
 )
 from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
+from numapin_operator.observe.assignments.report import ReportView, TopologyView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
-from numapin_operator.observe.records import AssignmentView, NodeView, slim_labels
+from numapin_operator.observe.records import NodeView, slim_labels
 from numapin_operator.observe.revisions import LABELS as REVISION_LABELS
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
@@ -74,6 +78,20 @@ def build_informers(api: ApiClient, state: ClusterState) -> dict[str, Informer[A
             api, Source(NAMESPACES), _decode_labels, _one_by_one(_namespace_changed, state), TIMING
         ),
         "nodeassignments": _assignments(api, state),
+        "nodereports": Informer(
+            api,
+            Source(NODE_REPORTS),
+            ReportView.decode,
+            _one_by_one(_report_changed, state),
+            ASSIGNMENT_TIMING,
+        ),
+        "nodetopologies": Informer(
+            api,
+            Source(NODE_TOPOLOGIES),
+            lambda body: TopologyView.decode(body, state.topologies.get(body["metadata"]["name"])),
+            _one_by_one(_topology_changed, state),
+            ASSIGNMENT_TIMING,
+        ),
     }
 
 
@@ -198,6 +216,20 @@ def _revision_changed(state: ClusterState, change: Change[Revision | None]) -> N
         state.revisions.drop(change.key.name)
     else:
         state.revisions.put(change.new)
+
+
+def _report_changed(state: ClusterState, change: Change[ReportView]) -> None:
+    if change.new is None:
+        state.drop_report(change.key.name)
+    else:
+        state.put_report(change.new)
+
+
+def _topology_changed(state: ClusterState, change: Change[TopologyView]) -> None:
+    if change.new is None:
+        state.drop_topology(change.key.name)
+    else:
+        state.put_topology(change.new)
 
 
 def _namespace_changed(state: ClusterState, change: Change[Mapping[str, str]]) -> None:

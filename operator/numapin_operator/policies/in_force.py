@@ -6,7 +6,8 @@ from numapin_api.cpupolicy import CpuPolicySpec, Reserved
 from numapin_api.meta.selectors import LabelSelector
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, PolicyRef, Pools
 from numapin_api.topology import Topology
-from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import PolicyView
 
 NO_POD = LabelSelector.model_construct(match_labels={"": ""}, match_expressions=())
 """A selector that no pod matches: a label's key is never empty."""

@@ -9,8 +9,9 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.schema.plain_assignment import PolicyRef
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.observe.revisions import as_of
 from numapin_operator.policies.in_force import (
     as_written,

@@ -11,7 +11,8 @@ from numapin_api.conditions.reasons import ConditionType, Reason, Verdict
 from numapin_api.quantity import plural
 from numapin_api.status.policy import CpuPolicyStatus, PolicyConflict, StalledNode
 from numapin_api.text import cut_text, join_texts
-from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.in_force import has_answered
 from numapin_operator.policies.selection import unsupported_fields
 

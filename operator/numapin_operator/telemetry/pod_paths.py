@@ -80,6 +80,10 @@ class PodPaths:
         for refusal in done.spec.refused:
             self.gone(refusal.pod_uid)
 
+    def waits_on(self, node: str) -> bool:
+        """Whether a pod of a node was written and is not in force yet."""
+        return node in self._written
+
     def reported(self, assignment: Mapping[str, Any]) -> None:
         """The API server has sent a NodeAssignment, whose status may be any JSON value."""
         written = self._written.get(assignment["metadata"]["name"])

@@ -1,6 +1,6 @@
 """The API server as the operator uses it, in memory; refuses what the real one refuses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -15,10 +15,12 @@ from numapin_client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from numapin_client.resources import Key
+from numapin_client.resources import Key, Resource
 from numapin_operator.api_server import PodEvent
+from numapin_operator.observe.assignments.printing import printed
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.claims import ClaimView
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -48,6 +50,7 @@ class FakeCluster:
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted; `annotations` are
     those of pods by which they are told their CPUs, `refused_pods` those by which they are told
     that they were refused, and `annotation_writes` counts the attempts.
+    `node_objects` are the NodeReports and NodeTopologies, by kind and name; nothing watches them.
     `writes` counts writes of policies and assignments; `failures` are raised one by one by the next
     calls.
     """
@@ -68,6 +71,7 @@ class FakeCluster:
         self.annotations: dict[Key, str] = {}
         self.refused_pods: dict[Key, str] = {}
         self.annotation_writes = 0
+        self.node_objects: set[tuple[Resource, str]] = set()
         self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
@@ -125,16 +129,24 @@ class FakeCluster:
             raise NotFoundError(f"GET {key}", 404, {"reason": "NotFound", "details": details})
         return ClaimView.decode(self.claims[key])
 
-    async def create_assignment(self, node: NodeView, spec: NodeAssignmentSpec) -> AssignmentView:
+    async def create_assignment(
+        self, node: NodeView, spec: NodeAssignmentSpec, *, as_lines: bool = False
+    ) -> AssignmentView:
         self._write()
         if node.name in self.assignments:
             raise AlreadyExistsError(f"POST {node.name}", 409, {"reason": "AlreadyExists"})
         metadata = self._metadata(node.name, None) | {"generation": 1}
-        self.assignments[node.name] = {"metadata": metadata, "spec": spec.to_wire()}
+        wire, _ = printed(spec, None, as_lines=as_lines)
+        self.assignments[node.name] = {"metadata": metadata, "spec": wire}
         return AssignmentView.decode(self.assignments[node.name])
 
     async def replace_spec(
-        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+        self,
+        before: AssignmentView,
+        node: NodeView,
+        spec: NodeAssignmentSpec,
+        *,
+        as_lines: bool = False,
     ) -> AssignmentView:
         self._write()
         held = self._still(self.assignments, before)
@@ -143,10 +155,33 @@ class FakeCluster:
             "name": node.name,
             "ownerReferences": before.metadata.get("ownerReferences", ()),
         }
-        if spec.to_wire() != held["spec"]:
+        wire, _ = printed(spec, before, as_lines=as_lines)
+        if wire != held["spec"]:
             metadata["generation"] += 1
-        self.assignments[before.name] = held | {"metadata": metadata, "spec": spec.to_wire()}
+        self.assignments[before.name] = held | {"metadata": metadata, "spec": wire}
         return AssignmentView.decode(self.assignments[before.name])
+
+    async def tell(
+        self, before: AssignmentView, told: Mapping[str, object | None]
+    ) -> AssignmentView:
+        self._write()
+        held = self._still(self.assignments, before)
+        status = {**held.get("status", {}), **told}
+        self.assignments[before.name] = held | {
+            "metadata": held["metadata"] | {"resourceVersion": self._next()},
+            "status": {key: value for key, value in status.items() if value is not None},
+        }
+        return AssignmentView.decode(self.assignments[before.name], before)
+
+    async def create_node_object(self, kind: Resource, name: str) -> None:
+        if (kind, name) in self.node_objects:
+            raise AlreadyExistsError(f"POST {name}", 409, {"reason": "AlreadyExists"})
+        self.node_objects.add((kind, name))
+
+    async def delete_node_object(self, kind: Resource, name: str) -> None:
+        if (kind, name) not in self.node_objects:
+            raise NotFoundError(f"DELETE {name}", 404, {"reason": "NotFound"})
+        self.node_objects.discard((kind, name))
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         self._write()

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from numapin_api.schema.plain_assignment import NodeAssignmentSpec
+from numapin_api.cpuset import CpuSet
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, Refusal
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.errors import (
     DISRUPTION_BUDGET,
@@ -14,8 +15,9 @@ from numapin_client.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from numapin_client.resources import Key
+from numapin_client.resources import NODE_REPORTS, NODE_TOPOLOGIES, Key
 from numapin_operator.api_server import Cluster, PodEvent
+from numapin_operator.observe.assignments.printing import told_of
 from numapin_operator.observe.records import NodeView
 from numapin_operator.observe.revisions import Revision
 from support.values.operator import enforcer_status
@@ -40,6 +42,15 @@ PLANNED = NodeAssignmentSpec.from_wire(
 )
 FOREIGN_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "0-theirs"}
 RELEASED = NodeAssignmentSpec(mode="None")
+REFUSAL = Refusal.from_wire(
+    {
+        "podUID": "uid-b",
+        "namespace": "default",
+        "pod": "b",
+        "reason": "NotEnoughCPUs",
+        "message": "wanted 4 CPUs, 1 is free",
+    }
+)
 
 
 class World(Protocol):
@@ -149,6 +160,57 @@ class ClusterContract:
         after = await world.cluster.replace_spec(before, node, PLANNED)
         assert after.status == before.status
         assert after.status.running == ("uid-a",)
+
+    async def test_lines_say_what_entries_say(self, world: World) -> None:
+        node, create = await world.add_node(), world.cluster.create_assignment
+        first = await create(node, PLANNED, as_lines=True)
+        assert (first.spec, first.form.has_lines, first.form.since) == (PLANNED, True, (1,))
+        read = await world.cluster.read_assignment(node.name)
+        assert read is not None
+        assert (read.spec, read.form.lines) == (PLANNED, first.form.lines)
+
+    async def test_a_line_that_stays_keeps_its_generation(self, world: World) -> None:
+        node, cluster = await world.add_node(), world.cluster
+        first = await cluster.create_assignment(node, PLANNED, as_lines=True)
+        [one] = PLANNED.containers
+        both = replace(PLANNED, containers=(one, replace(one, container="two", cpus=CpuSet([2]))))
+        second = await cluster.replace_spec(first, node, both, as_lines=True)
+        assert (second.generation, second.form.since) == (2, (1, 2))
+        moved = replace(both, containers=(replace(one, cpus=CpuSet([1])), both.containers[1]))
+        third = await cluster.replace_spec(second, node, moved, as_lines=True)
+        assert third.form.since == (3, 2)
+
+    async def test_an_assignment_changes_its_form_and_nothing_else(self, world: World) -> None:
+        node, cluster = await world.add_node(), world.cluster
+        first = await cluster.create_assignment(node, PLANNED)
+        second = await cluster.replace_spec(first, node, PLANNED, as_lines=True)
+        third = await cluster.replace_spec(second, node, PLANNED)
+        assert first.spec == second.spec == third.spec
+        forms = (first.form.has_lines, second.form.has_lines, third.form.has_lines)
+        assert forms == (False, True, False)
+
+    async def test_the_status_tells_what_lines_do_not(self, world: World) -> None:
+        node, cluster = await world.add_node(), world.cluster
+        first = await cluster.create_assignment(node, PLANNED, as_lines=True)
+        told = told_of(replace(PLANNED, refused=(REFUSAL,), refused_omitted=2))
+        assert told["refused"] == 3
+        second = await cluster.tell(first, told)
+        assert (second.spec.refused, second.spec.refused_omitted) == ((REFUSAL,), 2)
+        assert (second.generation, second.form.told) == (first.generation, told)
+        with pytest.raises(ConflictError):
+            await cluster.tell(first, {"refused": None})
+        third = await cluster.tell(second, dict.fromkeys(told))
+        assert (third.spec, third.form.told) == (PLANNED, {})
+
+    async def test_objects_of_enforcers_come_and_go(self, world: World) -> None:
+        node, cluster = await world.add_node(), world.cluster
+        for kind in (NODE_REPORTS, NODE_TOPOLOGIES):
+            await cluster.create_node_object(kind, node.name)
+            with pytest.raises(AlreadyExistsError):
+                await cluster.create_node_object(kind, node.name)
+            await cluster.delete_node_object(kind, node.name)
+            with pytest.raises(NotFoundError):
+                await cluster.delete_node_object(kind, node.name)
 
     async def test_a_replacement_keeps_the_owners_that_others_added(self, world: World) -> None:
         node = await world.add_node()

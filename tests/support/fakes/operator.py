@@ -10,8 +10,9 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.policies.status_writer import StatusWriter

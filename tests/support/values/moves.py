@@ -9,7 +9,7 @@ from numapin_api.duration import epoch_seconds
 from numapin_api.schema.plain_assignment import ContainerAssignment, Moving, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import Decision, NodePicture, Write, decide
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.placement import PodView
 from support.values.operator import (
     assignment_view,

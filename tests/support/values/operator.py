@@ -7,8 +7,9 @@ from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_client.events import Reporter
 from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import PodView, SystemReservation, amounts
 from numapin_operator.queues.workqueue import WorkQueue
 

@@ -3,7 +3,7 @@
 import pytest
 
 from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 LATER = {
     "mode": "Static",

@@ -29,7 +29,7 @@ from numapin_benchmarks.api_cost.layouts.whole import (
 )
 from numapin_benchmarks.api_cost.rows import Cost, Measured, placed_pod, table
 from numapin_benchmarks.api_cost.values import PARSERS, Plain, PlainNode, parse_line
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 COUNTS = (15, 125, 250)
 ALL = {

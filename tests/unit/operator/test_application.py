@@ -15,7 +15,14 @@ from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.real.waiting import running
 
-KINDS = {"pods", "nodes", "namespaces", "nodeassignments"}
+KINDS = {
+    "pods",
+    "nodes",
+    "namespaces",
+    "nodeassignments",
+    "nodereports",
+    "nodetopologies",
+}
 
 
 def make(clock: ManualClock, leadership: Leadership | None = None) -> Application:

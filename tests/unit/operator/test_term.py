@@ -11,9 +11,10 @@ from numapin_client.errors import ConnectionFailedError
 from numapin_client.resources import Key
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.installation.leadership import Leadership
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.telemetry.table import METRICS
 from numapin_operator.term import Lasting, Term

@@ -20,7 +20,8 @@ from numapin_operator.nodes.decide.returning import (
 )
 from numapin_operator.nodes.decide.waits import with_times
 from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import (
     Plan,
     PolicyError,
@@ -128,9 +129,15 @@ def _govern(picture: NodePicture, node: NodeView, governing: PolicyView) -> Deci
     if assignment.deleting:
         return Decision(Write.NOTHING, outcome=outcome)
     again_at = _next_step_at(picture, governing, plan)
-    if assignment.spec == plan.spec and assignment.owner_uid in (None, node.uid):
+    is_written = assignment.spec == plan.spec and assignment.owner_uid in (None, node.uid)
+    if is_written and _has_form(assignment, as_lines=picture.as_lines):
         return Decision(Write.NOTHING, None, outcome, plan.waiting, again_at)
     return Decision(Write.REPLACE, plan.spec, outcome, plan.waiting, again_at)
+
+
+def _has_form(assignment: AssignmentView, *, as_lines: bool) -> bool:
+    """Whether the enforcer reads the form that is written; without pools both are the same."""
+    return assignment.spec.pools is None or assignment.form.has_lines is as_lines
 
 
 def _next_step_at(picture: NodePicture, governing: PolicyView, plan: Plan) -> float | None:

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import PodView, Queued, Unaccepted
 from numapin_operator.policies.rollout import NO_TURN, Turn
 from numapin_operator.policies.status import NodeOutcome
@@ -100,6 +101,7 @@ class NodePicture:
         now: the time; None if no move may begin or go on, and no wait begin or end.
         told: since when pods know which CPUs leave them; None if nothing waits for that.
         lost: what the assignment said before it was deleted, or came back in an older state.
+        as_lines: whether the assignment is to be written with lines.
         turn: by which policy it is planned, and why that is not the governing one, if so.
         claims_due: when claims of its pods must be read again, by the monotonic clock; None for
             never.
@@ -117,6 +119,7 @@ class NodePicture:
     told: Mapping[str, float] | None = None
     release_delay: str | None = None
     lost: NodeAssignmentSpec | None = None
+    as_lines: bool = False
     turn: Turn = NO_TURN
     claims_due: float | None = None
     memory: NodeMemory = NOTHING

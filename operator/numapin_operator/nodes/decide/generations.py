@@ -6,7 +6,7 @@ Does no I/O.
 from dataclasses import replace
 
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, PolicyRef
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 
 def with_since(before: AssignmentView | None, planned: NodeAssignmentSpec) -> NodeAssignmentSpec:

@@ -17,7 +17,7 @@ from numapin_api.schema.plain_assignment import (
     MemoryBlock,
     NodeAssignmentSpec,
 )
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.placement import (
     Block,
     ContainerKind,

@@ -7,9 +7,9 @@ from numapin_client.errors import ClientError
 from numapin_client.resources import Key
 from numapin_operator.api_server import Cluster
 from numapin_operator.nodes.picture import pods_on
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.stores.tombstones import node_key
 from numapin_operator.placement import PodView
 

@@ -19,7 +19,7 @@ from numapin_api.conditions.reasons import ConditionType
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import duration_seconds, epoch_seconds, time_text
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.stores.selectors import selects
 from numapin_operator.placement import (
     MoveRules,

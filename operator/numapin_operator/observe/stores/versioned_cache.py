@@ -84,6 +84,12 @@ class VersionedCache(Mapping[str, T], Generic[T]):
         self._objects[state.name] = state
         return {state.name}
 
+    def amend(self, state: T) -> None:
+        """Replace an object by what is known of the same version of it by now."""
+        present = self._objects.get(state.name)
+        if present is not None and present.version == state.version:
+            self._objects[state.name] = state
+
     def drop(self, name: str, version: int) -> set[str]:
         """Take in that an object was deleted at `version`; a newer object of that name stays."""
         self.newest = max(self.newest, version)

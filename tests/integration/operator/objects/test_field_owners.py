@@ -5,7 +5,8 @@ import json
 from functools import partial
 
 from numapin_client.resources import Json
-from numapin_operator.observe.records import AssignmentView, NodeView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView
 from support.fakes.cluster_contract import PLANNED, RELEASED, WAITING
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import plan

@@ -6,8 +6,8 @@ from typing import Any
 from numapin_client.resources import Key
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.stores.versioned_cache import VersionedCache
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock

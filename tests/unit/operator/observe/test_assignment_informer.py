@@ -17,9 +17,9 @@ from numapin_client.client import ApiClient, connect
 from numapin_client.resources import NODE_ASSIGNMENTS, Json
 from numapin_daemon.slices import Slices
 from numapin_operator.observe import informers
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import build_informers
-from numapin_operator.observe.records import AssignmentView
 from support.fakes.apiserver import FakeApiServer, Watcher
 from support.real.waiting import eventually, running
 from support.values.informers import in_sync

@@ -4,8 +4,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from numapin_client.resources import Key
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.observe.stores.versioned_cache import Listed
 from support.values.operator import (
     assignment_view,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 
 UPDATE = {"manager": "numapin-operator", "operation": "Update"}
 STATUS = {"manager": "numapin-enforcer", "operation": "Update", "subresource": "status"}

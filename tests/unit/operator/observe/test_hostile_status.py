@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numapin_operator.nodes.decide import decide
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.policies.status import Phase
 from support.values.operator import (
     EMPTY,

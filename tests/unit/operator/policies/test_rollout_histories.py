@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.resources import Key
-from numapin_operator.observe.records import AssignmentView, NodeView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator
 from support.values.operator import condition, enforcer_status, node_view, pod_view
@@ -37,13 +38,18 @@ class CountingCluster(FakeCluster):
         self.violations: list[str] = []
 
     async def replace_spec(
-        self, before: AssignmentView, node: NodeView, spec: NodeAssignmentSpec
+        self,
+        before: AssignmentView,
+        node: NodeView,
+        spec: NodeAssignmentSpec,
+        *,
+        as_lines: bool = False,
     ) -> AssignmentView:
         name = node.name
         written = NodeAssignmentSpec.from_wire(self.assignments[name]["spec"])
         if written.pools is not None and _settings(written) != _settings(spec):
             self.begin(name, spec)
-        return await super().replace_spec(before, node, spec)
+        return await super().replace_spec(before, node, spec, as_lines=as_lines)
 
     def begin(self, name: str, spec: NodeAssignmentSpec) -> None:
         assert spec.policy is not None

@@ -9,9 +9,9 @@ from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.outputs import Outputs
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.informers import decode_pod
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue
 from support.fakes.cluster import FakeCluster

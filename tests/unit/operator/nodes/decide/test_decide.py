@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from numapin_operator.nodes.decide import NodePicture, Write, decide
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.parser import parse_pod
-from numapin_operator.observe.records import AssignmentView
 from numapin_operator.policies.status import Phase
 from support.values.operator import (
     EMPTY,

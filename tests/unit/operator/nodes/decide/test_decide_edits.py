@@ -7,7 +7,7 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.decide import Decision, Write, decide
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.policies.status import Phase
 from support.values.operator import (
     EMPTY,

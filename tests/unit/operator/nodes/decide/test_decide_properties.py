@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numapin_operator.nodes.decide import Decision, Write, decide
-from numapin_operator.observe.records import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.placement import PodView
 from support.values.operator import (
     EMPTY,

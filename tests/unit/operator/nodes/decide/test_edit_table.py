@@ -9,7 +9,8 @@ import pytest
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide import NodePicture, decide
 from numapin_operator.nodes.decide.decision import Moment, NodeMemory, Release
-from numapin_operator.observe.records import AssignmentView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.selection import mark_selected
 from support.values.operator import (
     assignment_view,

@@ -9,7 +9,8 @@ from numapin_api.conditions.reasons import Reason
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.nodes.decide.decision import NOTHING, Moment
 from numapin_operator.nodes.decide.waits import ENFORCER_SECONDS, with_times
-from numapin_operator.observe.records import AssignmentView, NodeView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView
 from numapin_operator.policies.rollout import Turn
 from numapin_operator.policies.status import NodeOutcome, Phase, waiting
 from numapin_operator.policies.tally import Tally

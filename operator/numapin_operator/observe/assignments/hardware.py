@@ -17,7 +17,7 @@ from numapin_api.hardware.status import TopologyStatus
 from numapin_api.hardware.status_consistency import TopologyError
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import Topology
-from numapin_operator.observe.assignment import InvalidPartError
+from numapin_operator.observe.assignments.decode import InvalidPartError
 
 _TOPOLOGY: Final = "status.topology"
 

@@ -1,0 +1,1 @@
+"""NodeAssignments with what their enforcers report, as slim frozen values."""

@@ -1,0 +1,78 @@
+"""A spec as it is written: with a line for each container, or as older enforcers read it.
+
+Does no I/O.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from numapin_api.forms.lines import print_line
+from numapin_api.forms.spec import refusals_of, spec_with_lines
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
+from numapin_operator.observe.assignments.view import AssignmentView, Form
+
+Json = dict[str, Any]
+
+
+def printed(
+    spec: NodeAssignmentSpec, before: AssignmentView | None, *, as_lines: bool
+) -> tuple[Json, Form]:
+    """A spec as JSON, and how the API server has it once that is written.
+
+    Args:
+        spec: the spec.
+        before: the assignment that it replaces; None if there is none.
+        as_lines: whether its enforcer reads lines.
+    """
+    generation = before.generation + 1 if before else 1
+    if not as_lines:
+        return spec.to_wire(), Form(since=(generation,) * len(spec.containers))
+    lines, since = _lines(spec, before, generation)
+    wire = replace(spec, containers=(), refused=(), refused_resizes=None).to_wire()
+    return spec_with_lines(wire, lines), Form(spec.pools is not None, lines, since)
+
+
+def _lines(
+    spec: NodeAssignmentSpec, before: AssignmentView | None, generation: int
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The line of each container; that of an unchanged one is as it was."""
+    known = {}
+    if before is not None and before.form.has_lines:
+        form = before.form
+        rows = zip(before.spec.containers, form.lines, form.since, strict=True)
+        known = {one.key: (one, line, first) for one, line, first in rows}
+    lines, since = list[str](), list[int]()
+    for one in spec.containers:
+        found = known.get(one.key)
+        if found is None or found[0] != one:
+            found = one, print_line(one.to_wire(), generation), generation
+        lines.append(found[1])
+        since.append(found[2])
+    return tuple(lines), tuple(since)
+
+
+def is_printed_alike(one: NodeAssignmentSpec, other: NodeAssignmentSpec) -> bool:
+    """Whether two specs differ in nothing but what the status tells of them, if they have lines."""
+    return one == replace(
+        other,
+        refused=one.refused,
+        refused_omitted=one.refused_omitted,
+        refused_resizes=one.refused_resizes,
+    )
+
+
+def told_of(spec: NodeAssignmentSpec) -> Json:
+    """What the status tells of a spec with lines; see `forms.spec.OPERATOR_STATUS`."""
+    listed: Json = {}
+    if spec.refused:
+        listed["refused"] = [one.to_wire() for one in spec.refused]
+    if spec.refused_omitted:
+        listed["refusedOmitted"] = spec.refused_omitted
+    if spec.refused_resizes:
+        listed["refusedResizes"] = [one.to_wire() for one in spec.refused_resizes]
+    told = refusals_of(listed)
+    if refused := len(spec.refused) + (spec.refused_omitted or 0):
+        told["refused"] = refused
+    if outdated := sum(1 for one in spec.containers if one.outdated):
+        told["outdated"] = outdated
+    return told
