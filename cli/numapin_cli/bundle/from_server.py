@@ -27,6 +27,8 @@ from numapin_client.resources import (
     EVENTS,
     NAMESPACES,
     NODE_ASSIGNMENTS,
+    NODE_REPORTS,
+    NODE_TOPOLOGIES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -40,6 +42,12 @@ OWN: Final = "app.kubernetes.io/name=numapin"
 _COMPONENT: Final = "app.kubernetes.io/component"
 _LOG_BYTES: Final = 2 << 20
 _MOST_EVENTS: Final = 5000
+
+_OF_NODES: Final = (NODES, NODE_TOPOLOGIES, NODE_REPORTS, NODE_ASSIGNMENTS)
+"""Reports are read before the NodeAssignments that they are about; see `NodeParts`."""
+
+_MAY_BE_UNKNOWN: Final = frozenset({RESOURCE_CLAIMS, NODE_REPORTS, NODE_TOPOLOGIES})
+"""Kinds that an older Kubernetes, or CRDs of an older numapin, do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,9 @@ class ServerCollector:
         await self._check_nodes()
         objects = [one async for one in self._objects()]
         self._collected.add_objects(
-            objects, "policies, NodeAssignments, Nodes, Namespaces, pods and ResourceClaims"
+            objects,
+            "policies, NodeAssignments, NodeReports, NodeTopologies, Nodes, Namespaces, pods and"
+            " ResourceClaims",
         )
         await self._attempt("events.json", self._events)
         await self._attempt("numapin-pods.json", lambda: self._own_pods(objects))
@@ -91,11 +101,11 @@ class ServerCollector:
                 raise CommandError(f"there is no node {name}; {did_you_mean(name, known)}")
 
     async def _objects(self) -> AsyncIterator[Json]:
-        for resource in (NODES, NAMESPACES, CPU_POLICIES, NODE_ASSIGNMENTS, RESOURCE_CLAIMS):
+        for resource in (*_OF_NODES, NAMESPACES, CPU_POLICIES, RESOURCE_CLAIMS):
             for one in await self._listed(resource):
                 if (
                     not self._wanted.nodes
-                    or resource not in {NODES, NODE_ASSIGNMENTS}
+                    or resource not in _OF_NODES
                     or one["metadata"]["name"] in self._wanted.nodes
                 ):
                     yield one
@@ -113,7 +123,7 @@ class ServerCollector:
         try:
             listed = await self._reader.all(resource, keep, **selectors)
         except NotFoundError as error:
-            if resource is not RESOURCE_CLAIMS or not is_unknown_resource(error):
+            if resource not in _MAY_BE_UNKNOWN or not is_unknown_resource(error):
                 self._problem(resource.plural, error)
             return []
         except ClientError as error:
@@ -205,16 +215,15 @@ def _node(pod: Json) -> str:
 
 
 def _unready(objects: Sequence[Json]) -> frozenset[str]:
-    """The nodes whose NodeAssignment is not Ready."""
-    return frozenset(
+    """The nodes that are not reported Ready, in the NodeAssignment or in the NodeReport."""
+    reported = [one for one in objects if one["kind"] in {NODE_ASSIGNMENTS.kind, NODE_REPORTS.kind}]
+    ready = {
         one["metadata"]["name"]
-        for one in objects
-        if one["kind"] == NODE_ASSIGNMENTS.kind
-        and not any(
-            condition.get("type") == "Ready" and condition.get("status") == "True"
-            for condition in section(one, "status").get("conditions") or ()
-        )
-    )
+        for one in reported
+        for condition in section(one, "status").get("conditions") or ()
+        if condition.get("type") == "Ready" and condition.get("status") == "True"
+    }
+    return frozenset(one["metadata"]["name"] for one in reported) - ready
 
 
 def _has_restarted(pod: Json, container: str) -> bool:

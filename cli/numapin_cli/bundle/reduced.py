@@ -142,6 +142,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "Namespace": {"metadata": _METADATA, "status": {"phase": None}},
     "CpuPolicy": _OURS,
     "NodeAssignment": _OURS,
+    "NodeReport": _OURS,
+    "NodeTopology": _OURS,
     "ResourceClaim": {
         "metadata": _METADATA,
         "status": {

@@ -25,13 +25,14 @@ from numapin_cli.inputs.workloads.planned import one_of_each
 from numapin_cli.inputs.workloads.workload import Workload
 from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
 from numapin_cli.live.follow import follow
+from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import add_server_arguments, ask_server
 from numapin_cli.live.target import FORMS, POD, parse_target
 from numapin_cli.subcommand import CommandError, Subcommand, UsageError
 from numapin_client.client import ApiClient, Source
-from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, PODS
+from numapin_client.resources import CPU_POLICIES, PODS
 
 _EDITS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND, "Node"})
 """Kinds that `plan` tries when they are edited."""
@@ -55,8 +56,8 @@ Deployment, StatefulSet or other workload of a file one pod is tried, as the con
 pods that the cluster has of the workload stay or have ended first, as its roll-out has it, which
 the answer says.
 
-This reads the pod, CpuPolicies, NodeAssignments, Nodes, Namespaces, and the pods of the nodes that
-are tried.
+This reads the pod, CpuPolicies, NodeAssignments, NodeReports, NodeTopologies, Nodes, Namespaces,
+and the pods of the nodes that are tried.
 
 exit status:
   0    answered; nothing is missing
@@ -167,10 +168,12 @@ async def _ask(options: Namespace, written: Sequence[_Written], client: ApiClien
     source = FromServer(Reader(client), client.connection.login.namespace)
     if not written:
         target = parse_target(options.target, options.namespace)
-        return [await source.asked(target, options.nodes, options.node)]
-    return [
-        one.beside(await source.for_pod(one.pod, options.node, options.nodes)) for one in written
-    ]
+        found = [await source.asked(target, options.nodes, options.node)]
+    else:
+        pods = [await source.for_pod(one.pod, options.node, options.nodes) for one in written]
+        found = [one.beside(each) for one, each in zip(written, pods, strict=True)]
+    say_notes(source.notes)
+    return found
 
 
 async def _follow(options: Namespace, written: Sequence[_Written], client: ApiClient) -> None:
@@ -179,7 +182,7 @@ async def _follow(options: Namespace, written: Sequence[_Written], client: ApiCl
 
     screen = Screen[list[Explanation]](partial(_text, options))
     first = (await _ask(options, written, client))[0]
-    sources = [Source(CPU_POLICIES), Source(NODE_ASSIGNMENTS)]
+    sources = [Source(CPU_POLICIES), *await NodeParts(Reader(client)).sources()]
     if first.kind == POD and first.manifest.stored:
         namespace, _, name = first.manifest.name.partition("/")
         sources.append(Source(PODS, namespace, field_selector=f"metadata.name={name}"))

@@ -13,14 +13,15 @@ from numapin_cli.inputs.manifests import Manifest
 from numapin_cli.inputs.objects import read_objects
 from numapin_cli.live.follow import follow
 from numapin_cli.live.near_names import did_you_mean
+from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import add_server_arguments, ask_server
 from numapin_cli.subcommand import CommandError, Subcommand
-from numapin_client.client import ApiClient, Source
+from numapin_client.client import ApiClient
 from numapin_client.errors import ForbiddenError
-from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Key
+from numapin_client.resources import NODE_ASSIGNMENTS, NODES
 
 _LINE: Final = 10_000
 """Columns of `-o wide`: each node stays on one line."""
@@ -35,7 +36,8 @@ operator has decided, and whether the kernel has it.
 Without a NODE, there is one line for each node. With NODEs, each one's machine is drawn, with a
 mark on each CPU for the container that has it.
 
-This reads NodeAssignments, and the names of Nodes if that is allowed. Nothing is changed.
+This reads NodeAssignments, NodeReports and NodeTopologies, and the names of Nodes if that is
+allowed. Nothing is changed.
 
 exit status:
   0    shown
@@ -73,27 +75,30 @@ def _run(options: Namespace) -> int:
 
 
 async def _follow(options: Namespace, screen: Screen[list[NodeState]], client: ApiClient) -> None:
-    one = f"metadata.name={options.nodes[0]}" if len(options.nodes) == 1 else ""
-    sources = [Source(NODE_ASSIGNMENTS, field_selector=one)]
+    one = options.nodes[0] if len(options.nodes) == 1 else ""
+    sources = await NodeParts(Reader(client)).sources(one)
     await follow(client, sources, partial(_read, options, client), screen.show)
 
 
 async def _read(options: Namespace, client: ApiClient) -> list[NodeState]:
     reader = Reader(client)
+    parts = NodeParts(reader)
     if not options.nodes:
-        found = {one.name: one for one in await reader.all(NODE_ASSIGNMENTS)}
+        found = {one.name: one for one in await parts.all()}
         try:
             names = {key.name for key in await reader.names(NODES)}
         except ForbiddenError:
             names = set[str]()
+        say_notes(parts.notes.values())
         return _states(sorted(names | found.keys()), found)
-    listed = await together(reader.one(NODE_ASSIGNMENTS, Key(name)) for name in options.nodes)
+    listed = await together(parts.one(name) for name in options.nodes)
     found = {one.name: one for one in listed if one is not None}
     for name in options.nodes:
         if name not in found:
             known = {key.name for key in await reader.names_if_allowed(NODES)}
             known |= {key.name for key in await reader.names_if_allowed(NODE_ASSIGNMENTS)}
             _check_exists(name, known)
+    say_notes(parts.notes.values())
     return _states(options.nodes, found)
 
 

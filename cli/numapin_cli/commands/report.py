@@ -28,8 +28,8 @@ _STDOUT: Final = "-"
 _DESCRIPTION: Final = f"""\
 Write one file with all that a bug report needs, a gzipped tar archive:
 
-- the policies, NodeAssignments, Nodes, Namespaces, pods and ResourceClaims of the cluster, with the
-  fields that planning needs;
+- the policies, NodeAssignments, NodeReports, NodeTopologies, Nodes, Namespaces, pods and
+  ResourceClaims of the cluster, with the fields that planning needs;
 - versions, Events of numapin, its own pods, and the last lines of their logs;
 - on a node: the cgroups of its pods with their CPUs, its hardware, and the kubelet's states.
 

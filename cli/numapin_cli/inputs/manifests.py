@@ -9,7 +9,15 @@ from typing import Any, Final
 
 import yaml
 
-from numapin_api.names import ALPHA, API_VERSION, CPU_POLICY_KIND, GROUP, NODE_ASSIGNMENT_KIND
+from numapin_api.names import (
+    ALPHA,
+    API_VERSION,
+    CPU_POLICY_KIND,
+    GROUP,
+    NODE_ASSIGNMENT_KIND,
+    NODE_REPORT_KIND,
+    NODE_TOPOLOGY_KIND,
+)
 from numapin_cli.bundle.archive import is_archive, objects_of
 from numapin_cli.subcommand import CommandError
 
@@ -41,10 +49,13 @@ WANTED: Final = (
 DEPTH: Final = 100
 """How deep objects may be nested. libyaml ends the interpreter at some ten thousand levels."""
 
-_KNOWN: Final = {**VERSIONS, **WORKLOADS}
+_PARTS: Final = {NODE_REPORT_KIND: API_VERSION, NODE_TOPOLOGY_KIND: API_VERSION}
+"""Kinds that say more about a NodeAssignment; see `node_objects`."""
+
+_KNOWN: Final = {**VERSIONS, **WORKLOADS, **_PARTS}
 _NAMESPACED: Final = frozenset({"Pod", CLAIM_KIND, *WORKLOADS})
 _LISTS: Final = frozenset({"List", *(f"{kind}List" for kind in _KNOWN)})
-_OURS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND})
+_OURS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND, *_PARTS})
 _SERVED: Final = frozenset({API_VERSION, f"{GROUP}/{ALPHA}"})
 """What our kinds may have as apiVersion: as for the API server, both mean the same fields."""
 

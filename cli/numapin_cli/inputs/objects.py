@@ -19,6 +19,7 @@ from numapin_cli.inputs.manifests import (
     read_manifests,
     section,
 )
+from numapin_cli.inputs.node_objects import with_parts
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.inputs.workloads.planned import ended, planned
 from numapin_cli.subcommand import CommandError
@@ -77,8 +78,11 @@ def read_objects(cluster: Iterable[Path], files: Iterable[Path], namespace: str 
 
 
 def combined(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> Objects:
-    """The objects of a cluster once what people wrote is applied to it; see `read_objects`."""
-    listed = list(cluster), list(written)
+    """The objects of a cluster once what people wrote is applied to it; see `read_objects`.
+
+    NodeAssignments have the form of v1alpha1, and what the other objects of their nodes say.
+    """
+    listed = with_parts(cluster), with_parts(written)
     chosen = planned(*listed, _nodes(*listed))
     made = _applied(_each_once(chosen.cluster), _each_once(chosen.written))
     given = {one.kind: dict[str, Manifest]() for one in listed[0] if one.kind in VERSIONS}

@@ -11,18 +11,12 @@ from numapin_cli.inputs.objects import Objects, combined
 from numapin_cli.inputs.workloads.rollouts import first_step
 from numapin_cli.inputs.workloads.workload import Workload
 from numapin_cli.live.near_names import did_you_mean
+from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.target import NODE, POD, POLICY, Target
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import ForbiddenError
-from numapin_client.resources import (
-    CPU_POLICIES,
-    NAMESPACES,
-    NODE_ASSIGNMENTS,
-    NODES,
-    PODS,
-    Key,
-)
+from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Key
 
 DEFAULT_NAMESPACE: Final = "default"
 
@@ -101,6 +95,12 @@ class FromServer:
     def __init__(self, reader: Reader, namespace: str) -> None:
         """Args: `namespace` is that of the login; empty if it has none."""
         self._reader, self._namespace = reader, namespace or DEFAULT_NAMESPACE
+        self._parts = NodeParts(reader)
+
+    @property
+    def notes(self) -> Iterable[str]:
+        """What could not be read, and why, a sentence each."""
+        return self._parts.notes.values()
 
     async def asked(self, target: Target, most: int, node: str = "") -> Asked:
         """Find what is asked about, and read what the answer depends on, `node` in any case.
@@ -142,9 +142,9 @@ class FromServer:
         """The node of a pod, or a node, the named one, and others to try; with all pods."""
         reader = self._reader
         if most or named or not node:
-            assignments, nodes = await together(map(reader.all, (NODE_ASSIGNMENTS, NODES)))
+            assignments, nodes = await together((self._parts.all(), reader.all(NODES)))
         else:
-            found = (reader.one(resource, Key(node)) for resource in (NODE_ASSIGNMENTS, NODES))
+            found = (self._parts.one(node), reader.one(NODES, Key(node)))
             assignments, nodes = ([one] if one else [] for one in await together(found))
         policies, spaces = await together(map(reader.all, (CPU_POLICIES, NAMESPACES)))
         all_others = best_nodes(assignments, {one.name for one in nodes}, node)

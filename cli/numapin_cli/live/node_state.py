@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from numapin_api.conditions.model import Condition, find
 from numapin_api.conditions.reasons import ConditionType, Reason
 from numapin_api.cpuset import CpuSet
+from numapin_api.forms.spec import read_spec
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.schema.plain_assignment import ContainerAssignment
@@ -41,8 +42,10 @@ class NodeState:
 
     @classmethod
     def decode(cls, content: Mapping[str, Any]) -> "NodeState":
-        """Read a NodeAssignment."""
+        """Read a NodeAssignment, of the form of v1alpha1 unless a line of it is wrong."""
         view = AssignmentView.decode(content)
+        if faults := read_spec(content).faults:
+            return cls(view.name, view, problem=faults[0])
         raw = {key: part for key, part in (content.get("status") or {}).items() if key != _HARDWARE}
         try:
             status = NodeAssignmentStatus.model_validate(raw)

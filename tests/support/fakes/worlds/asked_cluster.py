@@ -14,6 +14,8 @@ from numapin_client.resources import (
     CPU_POLICIES,
     NAMESPACES,
     NODE_ASSIGNMENTS,
+    NODE_REPORTS,
+    NODE_TOPOLOGIES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -23,7 +25,10 @@ from support.values.operator import Body
 
 RESOURCES = {
     one.kind: one
-    for one in (CPU_POLICIES, NAMESPACES, NODE_ASSIGNMENTS, NODES, PODS, RESOURCE_CLAIMS)
+    for one in (
+        *(CPU_POLICIES, NODE_ASSIGNMENTS, NODE_REPORTS, NODE_TOPOLOGIES),
+        *(NAMESPACES, NODES, PODS, RESOURCE_CLAIMS),
+    )
 }
 
 

@@ -13,10 +13,11 @@ import yaml
 
 from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.main import main
-from numapin_client.resources import NODE_ASSIGNMENTS, NODES
+from numapin_client.resources import NODE_ASSIGNMENTS, NODE_REPORTS, NODES, Resource
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import asked, fill, kubeconfig
 from support.fakes.worlds.described_cluster import cluster, node_body
+from support.values.forms import all_in_three
 from support.values.operator import Body, pod_body
 
 Capture = pytest.CaptureFixture[str]
@@ -38,9 +39,13 @@ def make_dump() -> Body:
     return found
 
 
-@pytest.fixture(scope="module")
-def dump() -> Body:
-    return make_dump()
+@pytest.fixture(scope="module", params=["one-object", "three-objects"])
+def dump(request: pytest.FixtureRequest) -> Body:
+    """The same as v1alpha1 and as v1beta1 have it."""
+    made = make_dump()
+    if request.param == "three-objects":
+        made["items"] = all_in_three(made["items"])
+    return made
 
 
 @pytest.fixture
@@ -177,13 +182,9 @@ def test_no_cluster_names_what_was_looked_for(
 
 
 async def test_what_others_wrote_does_not_reach_the_terminal(
-    server: FakeApiServer, dump: Body, tmp_path: Path, capsys: Capture
+    server: FakeApiServer, tmp_path: Path, capsys: Capture
 ) -> None:
-    (body,) = (
-        one
-        for one in json.loads(json.dumps(dump))["items"]
-        if one["kind"] == "NodeAssignment" and one["metadata"]["name"] == "node-1"
-    )
+    resource, body = _reported(server)
     body["status"]["conditions"] = [
         {
             "type": "Stalled",
@@ -193,7 +194,10 @@ async def test_what_others_wrote_does_not_reach_the_terminal(
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }
     ]
-    body["spec"]["refused"][0]["message"] = "\x1b[2J"
+    server.put(resource, body)
+    body = _changeable(server, NODE_ASSIGNMENTS)
+    told = body["spec"].get("refused") or body["status"]["refusals"]
+    told[0]["message"] = "\x1b[2J"
     server.put(NODE_ASSIGNMENTS, body)
     assert await asked(server, tmp_path, "get", "node-1") == 0
     drawn = capsys.readouterr().out
@@ -231,9 +235,9 @@ async def test_a_watch_shows_each_change_once_and_ends_on_an_interrupt(
     try:
         await lines_until(process, "node-3 ")
         server.put(NODES, node_body("node-4", "8"))
-        body = json.loads(json.dumps(_assignment(server)))
+        resource, body = _reported(server)
         body["status"]["conditions"] = []
-        server.put(NODE_ASSIGNMENTS, body)
+        server.put(resource, body)
         later = await lines_until(process, "node-4 ")
         assert "not reported" in later
         process.send_signal(signal.SIGINT)
@@ -255,9 +259,9 @@ async def test_a_watch_whose_reader_has_left_ends_without_a_word(
         transport = process.stdout._transport  # type: ignore[attr-defined]
         transport.close()
         while process.returncode is None:
-            body = json.loads(json.dumps(_assignment(server)))
+            resource, body = _reported(server)
             body["status"]["driftCount"] = body["status"].get("driftCount", 0) + 1
-            server.put(NODE_ASSIGNMENTS, body)
+            server.put(resource, body)
             await asyncio.wait([asyncio.create_task(process.wait())], timeout=0.2)
         assert process.stderr is not None
         assert (process.returncode, await process.stderr.read()) == (141, b"")
@@ -267,8 +271,46 @@ async def test_a_watch_whose_reader_has_left_ends_without_a_word(
             await process.wait()
 
 
-def _assignment(server: FakeApiServer) -> Body:
-    return server.objects[NODE_ASSIGNMENTS.collection_path(), "", "node-1"]
+def _reported(server: FakeApiServer) -> tuple[Resource, Body]:
+    """The object of node-1 that has what its enforcer reports, to be changed."""
+    is_apart = (NODE_REPORTS.collection_path(), "", "node-1") in server.objects
+    resource = NODE_REPORTS if is_apart else NODE_ASSIGNMENTS
+    return resource, _changeable(server, resource)
+
+
+def _changeable(server: FakeApiServer, resource: Resource) -> Body:
+    found: Body = json.loads(json.dumps(server.objects[resource.collection_path(), "", "node-1"]))
+    return found
+
+
+@pytest.mark.parametrize("words", [["get"], ["get", "node-1"], ["get", "node-1", "node-2"]])
+async def test_without_reports_that_may_be_read_it_says_so(
+    tmp_path: Path, capsys: Capture, words: list[str]
+) -> None:
+    async with FakeApiServer() as server:
+        dump = await asyncio.to_thread(make_dump)
+        fill(server, {"items": all_in_three(dump["items"])})
+        server.forbidden |= {"list nodereports", "get nodereports"}
+        assert await asked(server, tmp_path, *words) == 0
+        captured = capsys.readouterr()
+        assert "not reported" in captured.out
+        assert captured.err.startswith("not read: nodereports: tester may not ")
+        assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["get"], ["get", "node-1"], ["get", "-o", "json"]])
+async def test_older_crds_have_no_kinds_of_reports(
+    tmp_path: Path, capsys: Capture, words: list[str]
+) -> None:
+    async with FakeApiServer() as server:
+        fill(server, await asyncio.to_thread(make_dump))
+        assert await asked(server, tmp_path, *words) == 0
+        whole = capsys.readouterr()
+        for refused in (server.unknown, server.forbidden):
+            refused |= {"nodereports", "nodetopologies"}
+            refused |= {"list nodereports", "get nodereports", "list nodetopologies"}
+            assert await asked(server, tmp_path, *words) == 0
+            assert capsys.readouterr() == whole
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,16 @@ from numapin_client.resources import CPU_POLICIES, NODE_ASSIGNMENTS, NODES, PODS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import Capture, asked, fill
 from support.fakes.worlds.described_cluster import World, node_body
+from support.values.forms import all_in_three
 from support.values.operator import pod_body
 
 
-@pytest.fixture
-async def server(full: World) -> AsyncIterator[FakeApiServer]:
+@pytest.fixture(params=["one-object", "three-objects"])
+async def server(full: World, request: pytest.FixtureRequest) -> AsyncIterator[FakeApiServer]:
     async with FakeApiServer() as started:
-        fill(started, json.loads(full.dump()))
+        items = json.loads(full.dump())["items"]
+        is_apart = request.param == "three-objects"
+        fill(started, {"items": all_in_three(items) if is_apart else items})
         yield started
 
 

@@ -10,6 +10,7 @@ from numapin_client.resources import EVENTS, PODS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import fill
 from support.fakes.worlds.described_cluster import World, cluster
+from support.values.forms import all_in_three
 from support.values.leaking import CANARY, leaking
 from support.values.operator import Body, pod_body
 
@@ -34,10 +35,17 @@ def own(name: str, component: str, node: str, restarts: int = 0) -> Body:
     return body
 
 
+@pytest.fixture(params=["one-object", "three-objects"])
+def is_apart(request: pytest.FixtureRequest) -> bool:
+    """Whether each node has three objects, as v1beta1 has them, or one."""
+    return bool(request.param == "three-objects")
+
+
 @pytest.fixture
-async def server(world: World) -> AsyncIterator[FakeApiServer]:
+async def server(world: World, is_apart: bool) -> AsyncIterator[FakeApiServer]:
     async with FakeApiServer() as started:
         dump = json.loads(world.dump())
+        dump["items"] = all_in_three(dump["items"]) if is_apart else dump["items"]
         dump["items"] = [leaking(one) if one["kind"] == "Pod" else one for one in dump["items"]]
         fill(started, dump)
         for body in (

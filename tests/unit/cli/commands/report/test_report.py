@@ -10,7 +10,7 @@ import pytest
 
 from numapin_cli.bundle.own_pods import MASK
 from numapin_cli.main import main
-from numapin_client.resources import NODES, PODS
+from numapin_client.resources import NODE_ASSIGNMENTS, NODE_REPORTS, NODES, PODS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import asked, contents, reported
 from support.fakes.worlds.described_cluster import World, node_body
@@ -83,7 +83,7 @@ async def test_a_report_answers_as_the_dump_does(  # noqa: PLR0917
 
 
 async def test_what_may_not_be_read_is_said_in_the_report_and_the_rest_is_there(
-    server: FakeApiServer, tmp_path: Path, no_node: Path, capsys: Capture
+    server: FakeApiServer, is_apart: bool, tmp_path: Path, no_node: Path, capsys: Capture
 ) -> None:
     server.forbidden.update({"get pods/log", "list nodes", "list events"})
     files = await reported(server, tmp_path)
@@ -92,7 +92,8 @@ async def test_what_may_not_be_read_is_said_in_the_report_and_the_rest_is_there(
         assert f"tester may not {what}" in error
         assert f"tester may not {what}" in files["README.txt"]
     kinds = {one["kind"] for one in json.loads(files["objects.json"])["items"]}
-    assert kinds == {"Namespace", "CpuPolicy", "NodeAssignment", "Pod"}
+    parts = {"NodeReport", "NodeTopology"} if is_apart else set()
+    assert kinds == {"Namespace", "CpuPolicy", "NodeAssignment", "Pod"} | parts
     assert not [name for name in files if name.startswith("logs/")]
 
 
@@ -106,14 +107,27 @@ async def test_a_server_without_the_crds_is_named_in_the_report(
     assert json.loads(files["objects.json"])["items"]
 
 
+async def test_kinds_that_older_crds_do_not_have_are_no_problem(
+    server: FakeApiServer, tmp_path: Path, no_node: Path
+) -> None:
+    server.unknown.update({"nodereports", "nodetopologies"})
+    files = await reported(server, tmp_path)
+    assert "nodereports" not in files["README.txt"]
+    server.unknown.clear()
+    server.forbidden.add("list nodereports")
+    (tmp_path / "report.tar.gz").unlink()
+    files = await reported(server, tmp_path)
+    assert "nodereports: tester may not list nodereports" in files["README.txt"]
+
+
 async def test_one_node_alone(
     server: FakeApiServer, tmp_path: Path, no_node: Path, capsys: Capture
 ) -> None:
     files = await reported(server, tmp_path, "--node", "node-1")
     items = json.loads(files["objects.json"])["items"]
     assert {one["spec"]["nodeName"] for one in items if one["kind"] == "Pod"} == {"node-1"}
-    named = {one["metadata"]["name"] for one in items if one["kind"] == "NodeAssignment"}
-    assert named == {"node-1"}
+    of_nodes = {"NodeAssignment", "NodeReport", "NodeTopology", "Node"}
+    assert {one["metadata"]["name"] for one in items if one["kind"] in of_nodes} == {"node-1"}
     logs = {name for name in files if name.startswith("logs/")}
     assert "logs/numapin-enforcer-2_main.log" not in logs
     assert {"logs/numapin-operator-1_main.log", "logs/numapin-enforcer-1_main.log"} <= logs
@@ -124,9 +138,9 @@ async def test_one_node_alone(
 
 
 async def test_logs_of_nodes_that_are_not_ready_come_first(
-    server: FakeApiServer, tmp_path: Path, no_node: Path
+    server: FakeApiServer, is_apart: bool, tmp_path: Path, no_node: Path
 ) -> None:
-    path = "/apis/numapin.io/v1beta1/nodeassignments"
+    path = (NODE_REPORTS if is_apart else NODE_ASSIGNMENTS).collection_path()
     server.objects[path, "", "node-2"]["status"]["conditions"] = []
     files = await reported(server, tmp_path, "--log-nodes", "1")
     assert "logs/numapin-enforcer-2_main.log" in files
