@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from numapin_api import names
+from numapin_api.forms.spec import read_spec
 from numapin_api.hardware.compact import compact_topology
 from numapin_benchmarks.operator_latency import bind, installed, large_machine, pod_body
 from numapin_client.cache.informer import Informer
@@ -52,7 +53,7 @@ class Seen:
         """Record the specs of the watch."""
         for change in changes:
             if change.new is not None:
-                name, spec = change.new["metadata"]["name"], change.new["spec"]
+                name, spec = change.new["metadata"]["name"], read_spec(change.new).wire
                 self.assigned[name] = len(spec.get("containers") or ())
                 if "pools" in spec:
                     self.planned.add(name)

@@ -6,8 +6,8 @@ Starts a lab (or uses the running one in LAB) and creates Guaranteed pods one af
 already bound to the node. For each pod it measures, from the API server's answer that it exists:
 
     decided    the NodeAssignment's spec with the pod's CPU is seen in a watch
-    in force   its status reports that all other containers have left that CPU, read from the kernel
-    running    its status reports the container on that CPU (this waits for the kubelet)
+    in force   its enforcer reports that all others have left that CPU, as read from the kernel
+    running    its enforcer reports the container on that CPU (this waits for the kubelet)
 
 How long these take depends most of all on the API server and the machine. So before each pod it
 also measures a round trip: from sending a write of an annotation of the same NodeAssignment until
@@ -33,11 +33,10 @@ from pathlib import Path
 from typing import Any
 
 from numapin_api.nodeassignment import NodeAssignment
-from numapin_client.cache.informer import Informer
-from numapin_client.cache.store import Change
-from numapin_client.client import ApiClient, Source, connect
+from numapin_client.client import ApiClient, connect
 from numapin_client.login.find import find_login
-from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Key
+from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
+from numapin_lab.controlplane.node_objects import NodeWatch
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.processes.usage import cpu_seconds, resident_mib
 from numapin_lab.running_lab import RunningLab, pod, policy
@@ -62,9 +61,10 @@ class Watched:
     arrived: float = 0.0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    def on_change(self, changes: Sequence[Change[NodeAssignment]]) -> None:
+    def on_change(self, _: str, body: Json | None) -> None:
         """Take the newest version and the time of its arrival."""
-        self.latest, self.arrived = changes[-1].new, time.perf_counter()
+        self.arrived = time.perf_counter()
+        self.latest = NodeAssignment.model_validate(body) if body else None
         task = asyncio.ensure_future(self._wake())
         task.add_done_callback(lambda done: done.result())
 
@@ -142,10 +142,9 @@ async def round_trip(client: ApiClient, watched: Watched, node: str, mark: str) 
 async def start_pods(client: ApiClient, node: str, count: int) -> list[dict[str, float]]:
     """Create, watch and delete `count` pods; the milliseconds to each stage for each pod."""
     watched, times = Watched(), []
-    source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={node}")
-    informer = Informer(client, source, NodeAssignment.model_validate, watched.on_change)
-    running = asyncio.create_task(informer.run(), name="assignments")
-    await informer.synced.wait()
+    following = NodeWatch(client, watched.on_change, node)
+    running = asyncio.create_task(following.run(), name="assignments")
+    await following.synced.wait()
     for number in range(count):
         await watched.until_free()
         trip = await round_trip(client, watched, node, str(number))

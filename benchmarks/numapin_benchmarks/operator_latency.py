@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from numapin_api import names
+from numapin_api.forms.spec import read_spec
 from numapin_api.hardware.compact import compact_topology
 from numapin_api.topology import Cpu, NumaNode, Topology
 from numapin_client.cache.informer import Informer
@@ -80,6 +81,11 @@ class Watcher:
                 self.changed.clear()
                 await self.changed.wait()
         return self.seen[pod]
+
+
+def _spec(body: Json) -> Json:
+    """The spec of a NodeAssignment as v1alpha1 has it."""
+    return read_spec(body).wire
 
 
 def pod_body(name: str) -> Json:
@@ -166,7 +172,7 @@ async def benchmark(plane: ControlPlane, folder: Path, pods: int) -> None:
     """Run all measurements and print the results."""
     watcher = Watcher()
     async with connect(kubeconfig_login(str(plane.kubeconfig))) as api:
-        informer = Informer(api, Source(NODE_ASSIGNMENTS), lambda body: body["spec"], watcher.note)
+        informer = Informer(api, Source(NODE_ASSIGNMENTS), _spec, watcher.note)
         watching = asyncio.create_task(informer.run())
         async with operating(plane, folder) as pid:
             await prepare(api, watcher)

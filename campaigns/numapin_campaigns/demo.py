@@ -13,6 +13,7 @@ from numapin_campaigns.laws.cgroup_tree import shared
 from numapin_enforcer.cgroups.tree import contains
 from numapin_lab.cluster import Cluster
 from numapin_lab.components.build import Say, say
+from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.errors import LabError
 from numapin_lab.installed.cluster import InstalledCluster
 from numapin_lab.installed.uninstall import left_in_cluster, left_on_node, uninstall
@@ -22,7 +23,7 @@ from numapin_lab.node.container_cpus import ContainerCpus
 from numapin_lab.processes.daemons import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-REFUSED = r'jsonpath={range .spec.refused[*]}{.pod}: {.reason}: {.message}{"\n"}{end}'
+REFUSED = r'jsonpath={range .status.refusals[*]}{.pod}: {.reason}: {.message}{"\n"}{end}'
 REASON = "--field-selector=reason=NotEnoughCPUs"
 COLUMNS = "--output=custom-columns=POD:.involvedObject.name,REASON:.reason,MESSAGE:.message"
 ONLINE = Path("/sys/devices/system/cpu/online")
@@ -64,7 +65,7 @@ def _pin(cluster: Cluster, progress: Say) -> None:
     wait_until(lambda: bool(_exclusive(cluster)), "an exclusive CPU", PINNED_SECONDS)
     _show(cluster, ["get", "pods", "--output=wide"])
     _show(cluster, ["get", "cpupolicies"])
-    _show(cluster, ["get", "nodeassignments"])
+    _show(cluster, ["get", "nodeassignments,nodereports"])
     print("\nWhat the kernel shows:")
     print(kernel_table(cluster.containers()))
     check(_exclusive(cluster), cluster.containers())
@@ -182,21 +183,21 @@ def _all_running(cluster: Cluster) -> bool:
 
 
 def _exclusive(cluster: Cluster) -> dict[tuple[str, str], CpuSet]:
-    path = f"/apis/numapin.io/v1beta1/nodeassignments/{cluster.state.node}"
-    if not cluster.api.exists(path):  # the operator has not seen the policy yet
+    found = read_node(cluster.api, cluster.state.node)
+    if found is None:  # the operator has not seen the policy yet
         return {}
-    status = cluster.api.get(path).get("status", {})
+    status = found.get("status") or {}
     return {
-        (found["podUID"], found["container"]): CpuSet.parse(found["cpus"])
-        for found in status.get("containers", ())
-        if found.get("exclusive")
+        (one["podUID"], one["container"]): CpuSet.parse(one["cpus"])
+        for one in status.get("containers", ())
+        if one.get("exclusive")
     }
 
 
 def _reserves(cluster: Cluster, policy: Mapping[str, Any]) -> bool:
     """Whether the operator has decided by this policy."""
-    path = f"/apis/numapin.io/v1beta1/nodeassignments/{cluster.state.node}"
-    reserved = cluster.api.get(path)["spec"].get("pools", {}).get("reserved", "")
+    spec = (read_node(cluster.api, cluster.state.node) or {}).get("spec") or {}
+    reserved = (spec.get("pools") or {}).get("reserved", "")
     return CpuSet.parse(reserved) == CpuSet.parse(policy["spec"]["reserved"]["cpus"])
 
 

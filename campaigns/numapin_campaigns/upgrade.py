@@ -27,6 +27,7 @@ from numapin_campaigns.frame.labs import lab_on_this_machine
 from numapin_campaigns.frame.plain import PlainReport
 from numapin_campaigns.recording.recording import Change, Recording, recording
 from numapin_lab.components.build import Say
+from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.images.build import CHECKOUT
 from numapin_lab.node import agents
 from numapin_lab.processes.daemons import stop
@@ -34,8 +35,6 @@ from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 WANTED: Final = {"owner": "1", "neighbour": "0"}
 STOP_SECONDS: Final = 30.0
-ASSIGNMENTS: Final = f"/apis/{names.GROUP}/{names.ALPHA}/nodeassignments"
-"""As the version that the CRDs of both releases serve."""
 ORDERS: Final = (
     ("to this commit, operator first", True, ("crds", "operator", "standby", "enforcer")),
     ("back, enforcer first", False, ("enforcer", "standby", "operator", "crds")),
@@ -121,9 +120,10 @@ class Upgrade:
 
     def is_reported(self) -> bool:
         """Whether the newest assignment is in force, with the exclusive container."""
-        found = self.lab.cluster.api.get(f"{ASSIGNMENTS}/{self.lab.node}")
-        assignment = NodeAssignment.model_validate(found)
-        if assignment.status is None:
+        # By the version that the CRDs of both releases serve.
+        found = read_node(self.lab.cluster.api, self.lab.node, names.ALPHA)
+        assignment = NodeAssignment.model_validate(found) if found else None
+        if assignment is None or assignment.status is None:
             return False
         is_newest = assignment.status.observed_generation == assignment.metadata["generation"]
         ready = {one.type: one.status for one in assignment.status.conditions}.get("Ready")

@@ -11,10 +11,14 @@ from typing import Any, ClassVar
 import yaml
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.forms.lines import print_line
+from numapin_api.forms.spec import has_lines, read_spec, spec_with_lines
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND
 from numapin_api.nodeassignment import NodeAssignment
+from numapin_client.resources import NODE_ASSIGNMENTS, Key
 from numapin_lab.cluster import Cluster
 from numapin_lab.controlplane.kubectl import Kubectl
+from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.errors import LabError
 from numapin_lab.node.agents import Agent
 from numapin_lab.node.cgroups import below, named
@@ -24,7 +28,6 @@ from numapin_lab.processes.daemons import POLL_SECONDS, wait_until
 WAIT_SECONDS = 240.0
 """Only ends a wait that is in vain; a busy machine may be several times slower than an idle one."""
 KUBECTL_TIMEOUT = f"--timeout={WAIT_SECONDS:.0f}s"
-NODE_ASSIGNMENTS = f"/apis/{API_VERSION}/nodeassignments"
 NOT_SERVED_YET = ("no matches for kind", "could not find the requested resource")
 ENDED = {"Failed", "Succeeded"}
 SLEEP = ("sleep", "1000000")
@@ -173,10 +176,9 @@ class RunningLab:
         return all(phases.get(name) == "Running" for name in names)
 
     def assignment(self) -> NodeAssignment | None:
-        """The node's NodeAssignment."""
-        listed = self.cluster.api.get(NODE_ASSIGNMENTS)["items"]
-        found = [one for one in listed if one["metadata"]["name"] == self.node]
-        return NodeAssignment.model_validate(found[0]) if found else None
+        """The node's NodeAssignment as v1alpha1 has it, with what its enforcer reports."""
+        found = read_node(self.cluster.api, self.node)
+        return NodeAssignment.model_validate(found) if found else None
 
     def in_force(self) -> bool:
         """Whether the enforcer reports Ready for the newest spec."""
@@ -203,7 +205,14 @@ class RunningLab:
         return [one.exclusive for one in status.containers] if status else []
 
     def patch_assignment(self, spec: Mapping[str, Any]) -> None:
-        """Change fields of the NodeAssignment's spec, instead of the operator."""
+        """Change fields of the NodeAssignment's spec, instead of the operator.
+
+        Args:
+            spec: the fields as v1alpha1 has them; they are written in the form that the object has.
+        """
+        body = self.cluster.api.get(NODE_ASSIGNMENTS.path(Key(self.node)))
+        if has_lines(body["spec"]):
+            spec = _with_lines(body, spec)
         patch = json.dumps({"spec": spec})
         self.kubectl("patch", "nodeassignment", self.node, "--type=merge", "-p", patch)
 
@@ -274,6 +283,19 @@ class RunningLab:
 
     def _no_pods(self) -> bool:
         return not [path for path in self.cpusets() if "pod" in path]
+
+
+def _with_lines(body: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of v1beta1 that differ in a NodeAssignment once those of v1alpha1 are changed."""
+    before, following = read_spec(body), body["metadata"]["generation"] + 1
+    lines = dict(zip(before.lines, before.wire.get("containers") or (), strict=True))
+    wire = before.wire | dict(spec)
+    wanted = [
+        next((line for line, known in lines.items() if known == one), print_line(one, following))
+        for one in wire.get("containers") or ()
+    ]
+    later = {"assigned": wanted} | spec_with_lines(wire, wanted)
+    return {key: one for key, one in later.items() if one != body["spec"].get(key)}
 
 
 def eventually(

@@ -16,7 +16,9 @@ import pytest
 
 from numapin_api.cpuset import CpuSet
 from numapin_campaigns.recording.recording import Recording, recording
-from numapin_lab.running_lab import NODE_ASSIGNMENTS, RunningLab, eventually, pod, policy
+from numapin_client.resources import NODE_ASSIGNMENTS
+from numapin_lab.controlplane.node_objects import read_node
+from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
 EVERYTHING = CpuSet.parse("0-1")
@@ -148,12 +150,15 @@ def other_node(pinned: RunningLab) -> Iterator[str]:
     yield name
     lab.kubectl("delete", "node", name)
     # It would stay for five minutes.
-    lab.kubectl("delete", "nodeassignment", name, "--ignore-not-found")
+    kinds = "nodeassignment,nodereport,nodetopology"
+    lab.kubectl("delete", kinds, name, "--ignore-not-found")
 
 
 def _report(lab: RunningLab, node: str) -> None:
-    """Say for an enforcer that is not there that everything is in force, as the real one does."""
-    real = lab.kubectl.get("nodeassignment", lab.node)["status"]
+    """Say for an older enforcer that is not there that everything is in force."""
+    found = read_node(lab.cluster.api, lab.node)
+    assert found is not None
+    real = found["status"]
     found = lab.kubectl.get("nodeassignment", node)
     generation = found["metadata"]["generation"]
     conditions = [one | {"observedGeneration": generation} for one in real["conditions"]]
@@ -164,7 +169,7 @@ def _report(lab: RunningLab, node: str) -> None:
 
 
 def _quotas(lab: RunningLab) -> dict[str, str]:
-    listed = lab.cluster.api.get(NODE_ASSIGNMENTS)["items"]
+    listed = lab.cluster.api.get(NODE_ASSIGNMENTS.collection_path())["items"]
     return {one["metadata"]["name"]: one["spec"]["cpuQuota"] for one in listed}
 
 

@@ -4,18 +4,20 @@
 share one node with the same pods. Each test leaves it as it was, except the last ones.
 """
 
-import json
-import subprocess
+import asyncio
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from numapin_api.nodeassignment import NodeAssignment
 from numapin_campaigns.laws.virtual_node import problems
+from numapin_client.client import connect
+from numapin_client.login.kubeconfig import kubeconfig_login
+from numapin_lab.controlplane.node_objects import NodeWatch
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab, Task
@@ -138,26 +140,33 @@ def test_memory_is_on_the_bound_numa_node(unchanged: RunningVmLab) -> None:
 
 
 @contextmanager
-def watched(lab: RunningVmLab, file: Path) -> Iterator[list[NodeAssignment]]:
-    """Every version of the NodeAssignment during the `with` block; filled in at its end."""
-    kubectl, seen = lab.kubectl, list[NodeAssignment]()
-    arguments = ["get", "nodeassignment", lab.node, "--watch", "--output=json"]
-    with (
-        file.open("w") as output,
-        subprocess.Popen(
-            [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", *arguments], stdout=output
-        ) as process,
-    ):
-        try:
-            lab.eventually(lambda: file.stat().st_size > 0, True)
-            yield seen
-        finally:
-            process.terminate()
-    text, at = file.read_text(), 0
-    while at < len(text.rstrip()):
-        found, at = json.JSONDecoder().raw_decode(text, at)
-        seen.append(NodeAssignment.model_validate(found))
-        at += len(text[at:]) - len(text[at:].lstrip())
+def watched(lab: RunningVmLab) -> Iterator[list[NodeAssignment]]:
+    """Every version of what is said of the node, from before the `with` block to its end."""
+    seen, loop = list[NodeAssignment](), asyncio.new_event_loop()
+
+    def note(_: str, body: dict[str, Any] | None) -> None:
+        if body is not None:
+            seen.append(NodeAssignment.model_validate(body))
+
+    async def follow() -> None:
+        async with connect(kubeconfig_login(str(lab.kubectl.kubeconfig))) as client:
+            await NodeWatch(client, note, lab.node).run()
+
+    following = loop.create_task(follow())
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(following)
+        loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        lab.eventually(lambda: bool(seen) and seen[-1].status is not None, True)
+        yield seen
+    finally:
+        loop.call_soon_threadsafe(following.cancel)
+        thread.join()
 
 
 def move(lab: RunningVmLab, name: str, mems: str) -> None:
@@ -184,11 +193,11 @@ def ready_only_if_in_force(assignment: NodeAssignment) -> bool:
 
 
 def test_memory_follows_a_change_of_numa_nodes_and_only_then_all_is_ready(
-    unchanged: RunningVmLab, tmp_path: Path
+    unchanged: RunningVmLab,
 ) -> None:
     unchanged.eventually(lambda: held_on(unchanged, "owner"), 0)
     unchanged.kill("operator")
-    with watched(unchanged, tmp_path / "seen") as seen:
+    with watched(unchanged) as seen:
         move(unchanged, "owner", "1")
         move(unchanged, "owner", "0")
     unchanged.restart("operator")

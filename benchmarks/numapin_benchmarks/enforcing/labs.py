@@ -11,13 +11,13 @@ from typing import Any
 
 from numapin_benchmarks.surroundings import progress
 from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.errors import LabError
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.cgroups import LabCgroup, below, named
 from numapin_lab.running_lab import RunningLab, policy
 
 PODS = "/api/v1/namespaces/default/pods"
-ASSIGNMENTS = "/apis/numapin.io/v1beta1/nodeassignments"
 AGENTS = frozenset({"operator", "enforcer"})
 POLICY = "bench"
 WAIT_SECONDS = 60.0
@@ -105,9 +105,9 @@ class Bench:
         return not any(one.parent.name.startswith("pod") for one in below(self.lab.kubepods))
 
     def _free(self) -> bool:
-        if not self.lab.cluster.api.exists(f"{ASSIGNMENTS}/{self.lab.node}"):
+        found = read_node(self.lab.cluster.api, self.lab.node)
+        if found is None:
             return True
-        found = self.lab.cluster.api.get(f"{ASSIGNMENTS}/{self.lab.node}")
         spec, status = found["spec"], found.get("status") or {}
         observed = status.get("observedGeneration") == found["metadata"]["generation"]
         return observed and not spec.get("containers") and not status.get("running")

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Final
 
 from numapin_campaigns.faults.target import Inject, Target
-from numapin_campaigns.frame.observe import ASSIGNMENTS, until_answered
+from numapin_campaigns.frame.observe import until_answered
 from numapin_campaigns.frame.plan import Fault, Needs, PlannedFault
 from numapin_campaigns.parts.part import (
     AGENTS,
@@ -22,6 +22,7 @@ from numapin_campaigns.parts.part import (
 from numapin_campaigns.sampling.assignment_versions import AssignmentVersion, ContainerKey
 from numapin_enforcer.node.heartbeat import HUNG_SECONDS
 from numapin_enforcer.standby.fencing import RESYNC_SECONDS
+from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.errors import LabError
 
 WITHOUT_API_SECONDS: Final = 30.0
@@ -127,6 +128,5 @@ def _wait_for_a_report(target: Target) -> None:
 
 def _reported(target: Target) -> tuple[tuple[ContainerKey, int], ...]:
     lab = target.lab
-    path = f"{ASSIGNMENTS}/{lab.node}"
-    body = until_answered(lambda: lab.cluster.api.get(path), None)
+    body = until_answered(lambda: read_node(lab.cluster.api, lab.node), None)
     return AssignmentVersion.parse(body).reported_exclusive if body else ()

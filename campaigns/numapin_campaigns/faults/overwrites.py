@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_campaigns.faults.target import Inject, Target
-from numapin_campaigns.frame.observe import ASSIGNMENTS, AWAY
+from numapin_campaigns.frame.observe import AWAY
 from numapin_campaigns.frame.plan import Fault, Needs, PlannedFault
 from numapin_campaigns.parts.part import ENFORCER
 from numapin_campaigns.sampling.assignment_versions import AssignmentVersion
 from numapin_campaigns.sampling.cgroup_tree import container_cgroups, read_name
 from numapin_campaigns.sampling.samples import Overwrite
 from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.node_objects import read_node
 
 POLL_SECONDS: Final = 0.0002
 SOON_SECONDS: Final = 0.2
@@ -94,10 +95,9 @@ class Overwriter:
     def _assignment(self) -> dict[str, Any] | None:
         lab = self._target.lab
         try:
-            found: dict[str, Any] = lab.cluster.api.get(f"{ASSIGNMENTS}/{lab.node}")
+            return read_node(lab.cluster.api, lab.node)
         except (AnswerError, *AWAY):
             return None
-        return found
 
     def _write(self, fault: Fault, path: Path, value: CpuSet) -> None:
         """Write the value, unless it is there already or the kernel refuses it."""

@@ -13,7 +13,6 @@ from numapin_lab.errors import LabError
 
 PATIENCE_SECONDS: Final = 300.0
 PODS: Final = "/api/v1/namespaces/default/pods"
-ASSIGNMENTS: Final = "/apis/numapin.io/v1beta1/nodeassignments"
 AWAY: Final = (OSError, http.client.HTTPException, ValueError)
 """Errors of a client while the API server ends, is down, or starts."""
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from numapin_api.forms.spec import read_spec
 from numapin_campaigns.hostile.operations import Cast
 from numapin_campaigns.hostile.stage import Stage
 from numapin_campaigns.hostile.tenant import guaranteed
@@ -170,9 +171,10 @@ class Checks:
         """No CPU has two owners, in any NodeAssignment; every refusal is told."""
         listed = (await self.stage.api.list_chunk(Source(NODE_ASSIGNMENTS), limit=0)).items
         for item in listed:
-            for fault in overlaps(item.get("spec") or {}):
+            read = read_spec(item)
+            for fault in (*read.faults, *overlaps(read.wire)):
                 self.report("nothing overlaps", f"{item['metadata']['name']}: {fault}")
-            self._note_refusals(item.get("spec") or {})
+            self._note_refusals(read.wire)
         await self._check_told()
 
     def _note_refusals(self, spec: Json) -> None:

@@ -11,16 +11,9 @@ from typing import Any
 from numapin_campaigns.hostile.operations import Cast, Operation
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError
-from numapin_client.resources import (
-    CPU_POLICIES,
-    NAMESPACES,
-    NODE_ASSIGNMENTS,
-    NODES,
-    PODS,
-    Json,
-    Key,
-)
+from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Json, Key
 from numapin_client.transport.connection import MERGE_PATCH, Request
+from numapin_lab.controlplane.node_objects import get_node
 
 LIVE_PODS = 120
 """How many pods of the tenant exist at most; more would only fill the API server's memory."""
@@ -119,10 +112,10 @@ class Stage:
                 continue
 
     async def assignment(self, node: str) -> Json:
-        """A NodeAssignment, or nothing."""
+        """A NodeAssignment as v1alpha1 has it, or nothing."""
         try:
-            return await self.api.get(NODE_ASSIGNMENTS, Key(node))
-        except ClientError:
+            return await get_node(self.api, node) or {}
+        except (ClientError, ValueError):
             return {}
 
     async def until_planned(self, nodes: list[str], seconds: float) -> bool:

@@ -32,7 +32,7 @@ class AssignmentVersion:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
-        """Parse an object of the API server."""
+        """Parse a NodeAssignment as v1alpha1 has it, with what its enforcer reports."""
         spec, status = body.get("spec") or {}, body.get("status") or {}
         in_spec = dict(_exclusive(spec))
         pools = spec.get("pools") or {}

@@ -1,7 +1,7 @@
 """Watch real cgroups and what is reported of them, as a process of its own.
 
 It reads the effective sets of all pods' cgroups about every millisecond, and follows the
-NodeAssignment by a watch. It compares the kernel with what is reported:
+NodeAssignment and its NodeReport by watches. It compares the kernel with what is reported:
 
 - a container counts as exclusive from the first version of the NodeAssignment whose status reports
   it as exclusive, with the same CPUs as the spec of that version;
@@ -44,12 +44,11 @@ from numapin_campaigns.sampling.samples import (
     Seen,
 )
 from numapin_campaigns.sampling.threads import Owner, ThreadLooks
-from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import InformerTiming
-from numapin_client.cache.store import Change
-from numapin_client.client import Source, connect
+from numapin_client.client import connect
 from numapin_client.login.find import find_login
-from numapin_client.resources import NODE_ASSIGNMENTS
+from numapin_client.resources import Json
+from numapin_lab.controlplane.node_objects import NodeWatch
 
 PERIOD_SECONDS: Final = 0.001
 EVERYTHING_EVERY: Final = 20
@@ -83,14 +82,15 @@ class Watcher:
 
     async def _run(self) -> None:
         login = find_login(str(self._kubeconfig), os.environ)
-        source = Source(NODE_ASSIGNMENTS, field_selector=f"metadata.name={self._node}")
         timing = InformerTiming(backoff_base_seconds=0.05, backoff_cap_seconds=0.2)
         async with connect(login, user_agent="numapin-lab-sampler") as client:
-            await Informer(client, source, AssignmentVersion.parse, self._changed, timing).run()
+            await NodeWatch(client, self._changed, self._node, timing).run()
 
-    def _changed(self, changes: Sequence[Change[AssignmentVersion]]) -> None:
-        for change in changes:
-            self._reported.add(replace(change.new or AssignmentVersion(), at=time.monotonic()))
+    def _changed(self, _: str, body: Json | None) -> None:
+        version = AssignmentVersion.parse(body) if body else AssignmentVersion()
+        now = replace(version, at=time.monotonic())
+        if now != replace(self._reported.current, at=now.at) or not self._reported.versions:
+            self._reported.add(now)
 
 
 class Sampler:

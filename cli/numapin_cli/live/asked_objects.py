@@ -16,7 +16,14 @@ from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.target import NODE, POD, POLICY, Target
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import ForbiddenError
-from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Key
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NAMESPACES,
+    NODE_ASSIGNMENTS,
+    NODES,
+    PODS,
+    Key,
+)
 
 DEFAULT_NAMESPACE: Final = "default"
 

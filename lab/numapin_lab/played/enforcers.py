@@ -4,12 +4,13 @@
 
 MACHINES is a JSON file of topologies. Each stand-in reports its machine once; then, for each
 generation of the spec, that the pools are in force, and a moment later that the new containers run:
-two writes, as a real enforcer. With --reports it writes NodeReports and NodeTopologies; a report
-that only says that containers do not run yet waits for them, as that of a real one. With
---end-containers it follows the pods too, and reports that the containers of one that is gone have
-ended; else they run for ever. With --only it plays the named nodes alone. With --tokens each
-stand-in writes with a token of its node. With --heartbeats it also renews each node's Lease every
-10 s, and its Node's status every five minutes, as kubelets do.
+two writes, as a real enforcer. It reports in the node's NodeReport and NodeTopology where they
+exist, else in the NodeAssignment; with --older always there, as an enforcer that does not know
+these kinds. It reads specs of both forms in any case. With --end-containers it follows the pods
+too, and reports that the containers of one that is gone have ended; else they run for ever. With
+--only it plays the named nodes alone. With --tokens each stand-in writes with a token of its node.
+With --heartbeats it also renews each node's Lease every 10 s, and its Node's status every five
+minutes, as kubelets do.
 
 It appends a line to the file NOTES for each new thing that it sees, with the time of the monotonic
 clock at which the event arrived: `pod UID TIME placed|refused`, `spec NODE TIME`,
@@ -29,7 +30,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from numapin_api.forms.spec import read_spec
+from numapin_api.forms.report import Generation
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import InformerTiming
 from numapin_client.cache.store import Change
@@ -48,7 +49,7 @@ from numapin_client.resources import (
 from numapin_lab.played.heartbeats import beat
 from numapin_lab.played.machines import reported
 from numapin_lab.played.node_logins import as_nodes, writes_as
-from numapin_lab.played.reports import report_of, status_of
+from numapin_lab.played.reports import CLEARED, report_of, slim, status_of
 
 PROGRAM = "numapin_lab.played.enforcers"
 WRITERS = 24
@@ -83,10 +84,13 @@ class Enforcers:
     def __init__(self, api: ApiClient, pods: int, machines: Sequence[Json], notes: TextIO) -> None:
         self._api, self._pods, self._machines, self._notes = api, pods, machines, notes
         self.only: frozenset[str] = frozenset()
-        self.own_logins = self.reports = False
+        self.own_logins = False
+        self._apart: set[str] = set()
+        self._enforced: dict[str, Generation] = {}
         self._seen: set[str] = set()
         self._latest: dict[str, Json] = {}
-        self._known: set[str] = set()
+        self._told_apart: dict[str, bool] = {}
+        """Of the nodes whose hardware is reported: whether that is in a NodeTopology."""
         self._running: dict[str, set[str]] = {}
         self._in_force: dict[str, list[Json]] = {}
         self._gone: set[str] = set()
@@ -103,16 +107,31 @@ class Enforcers:
             if change.new is None:
                 self._notes.write(f"deleted {name} {now}\n")
                 self._latest.pop(name, None)
-                self._known.discard(name)
+                self._told_apart.pop(name, None)
                 continue
             before = change.old or {}
             self._latest[name] = change.new
             if before.get("uid") != change.new["uid"]:
-                self._known.discard(name)
+                self._told_apart.pop(name, None)
+            self._note_pods(change.new["spec"], now)
             if (before.get("uid"), before.get("generation")) != _version(change.new):
-                self._note_spec(name, change.new["spec"], now)
+                self._notes.write(f"spec {name} {now}\n")
                 self._want(name)
+            elif change.new["hasStatus"] and name in self._apart:
+                self._want(name)  # it was written before the report was there
         self._notes.flush()
+
+    def note_reports(self, changes: Sequence[Change[str]]) -> None:
+        """Report again where a NodeReport was created, in it, and elsewhere if it was deleted."""
+        for change in changes:
+            name = change.key.name
+            if change.new is None:
+                self._apart.discard(name)
+            else:
+                self._apart.add(name)
+            self._told_apart.pop(name, None)
+            if name in self._latest:
+                self._want(name)
 
     def end(self, changes: Sequence[Change[tuple[str, str]]]) -> None:
         """Have the containers of pods that are gone reported as ended."""
@@ -123,8 +142,7 @@ class Enforcers:
                 if node in self._latest:
                     self._want(node)
 
-    def _note_spec(self, name: str, spec: Json, now: float) -> None:
-        self._notes.write(f"spec {name} {now}\n")
+    def _note_pods(self, spec: Json, now: float) -> None:
         for field, outcome in (("containers", "placed"), ("refused", "refused")):
             for one in spec.get(field) or ():
                 if one["podUID"] not in self._seen:
@@ -146,8 +164,7 @@ class Enforcers:
             try:
                 await self._report(name)
             except (NotFoundError, ConflictError):
-                if self.reports and name in self._latest:  # the operator makes them after it
-                    asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._want, name)
+                continue
             except ClientError:
                 await asyncio.sleep(AGAIN_SECONDS)
                 self._want(name)
@@ -161,38 +178,49 @@ class Enforcers:
         wanted = {one["podUID"] for one in listed or ()} - self._gone
         running = self._running.setdefault(name, set())
         starts = wanted != running
-        if not (self.reports and starts and wanted >= running and name in self._known):
+        # A report that says no more than that containers do not run yet waits for them.
+        waits = starts and wanted >= running and name in self._apart and name in self._told_apart
+        if not waits:
             await self._patch(name, latest, wanted & running)
         if starts:
             self._running[name] = wanted
             asyncio.get_running_loop().call_later(START_SECONDS, self._want, name)
 
     async def _patch(self, name: str, latest: Json, running: set[str]) -> None:
-        if self.reports:
-            await self._write_report(name, latest, running)
-            return
-        others = (pod_uid(name, one) for one in range(self._pods))
-        status = status_of(latest, running, others)
+        started = {pod_uid(name, one) for one in range(self._pods)}
+        status = status_of(latest, running, started)
         if "pools" in latest["spec"]:
             self._in_force[name] = status["containers"]
+            self._enforced[name] = Generation(*_version(latest))
         else:  # the object is new, the containers are not: their cpusets stay until it is planned
             kept = self._in_force.get(name, ())
             status["containers"] = [one for one in kept if one["podUID"] in running]
-        if name not in self._known:
-            status["topology"] = reported(self._machines, int(name.rpartition("-")[2]))
-        await self._put(NODE_ASSIGNMENTS, name, status)
-        self._known.add(name)
+        machine = reported(self._machines, int(name.rpartition("-")[2]))
+        is_apart = name in self._apart
+        is_told = self._told_apart.get(name) is is_apart
+        if is_apart:
+            report = report_of(latest, status, self._enforced.get(name, Generation()))
+            await self._write(NODE_REPORTS, name, report)
+            if latest["hasStatus"]:
+                await self._write(NODE_ASSIGNMENTS, name, CLEARED)
+            if not is_told and not await self._write_topology(name, machine):
+                return
+        else:
+            hardware = {} if is_told else {"topology": machine}
+            await self._write(NODE_ASSIGNMENTS, name, status | hardware)
+        self._told_apart[name] = is_apart
 
-    async def _write_report(self, name: str, latest: Json, running: set[str]) -> None:
-        """Report in the objects that the operator has made for it."""
-        if name not in self._known:
-            machine = reported(self._machines, int(name.rpartition("-")[2]))
-            await self._put(NODE_TOPOLOGIES, name, machine)
-        await self._put(NODE_REPORTS, name, report_of(latest, running))
-        self._known.add(name)
+    async def _write_topology(self, name: str, machine: Json) -> bool:
+        """Whether there is a NodeTopology; else it is tried again."""
+        try:
+            await self._write(NODE_TOPOLOGIES, name, machine)
+        except NotFoundError:
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._want, name)
+            return False
+        return True
 
-    async def _put(self, kind: Resource, name: str, status: Json) -> None:
-        await self._api.merge_patch(kind, Key(name), {"status": status}, subresource="status")
+    async def _write(self, resource: Resource, name: str, status: Json) -> None:
+        await self._api.merge_patch(resource, Key(name), {"status": status}, subresource="status")
 
 
 def uid_and_node(pod: Json) -> tuple[str, str]:
@@ -200,11 +228,9 @@ def uid_and_node(pod: Json) -> tuple[str, str]:
     return pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
 
 
-def slim(body: Json) -> Json:
-    """What a stand-in keeps of a NodeAssignment, its spec as v1alpha1 has it."""
-    metadata = body["metadata"]
-    spec = read_spec(body).wire
-    return {"uid": metadata["uid"], "generation": metadata["generation"], "spec": spec}
+def _uid(report: Json) -> str:
+    """What a stand-in keeps of a NodeReport."""
+    return str(report["metadata"]["uid"])
 
 
 def _version(slimmed: Json) -> tuple[str, int]:
@@ -239,10 +265,12 @@ async def play(options: argparse.Namespace) -> None:
         async with connect(login) as api, asyncio.TaskGroup() as tasks:
             enforcers = Enforcers(api, options.pods, machines, notes)
             enforcers.only, enforcers.own_logins = frozenset(options.only), bool(options.tokens)
-            enforcers.reports = options.reports
             source = Source(NODE_ASSIGNMENTS)
             informer = Informer(api, source, slim, enforcers.note, SOON)
             tasks.create_task(informer.run(), name="assignments")
+            if not options.older:
+                reports = Informer(api, Source(NODE_REPORTS), _uid, enforcers.note_reports, SOON)
+                tasks.create_task(reports.run(), name="reports")
             for number in range(WRITERS):
                 tasks.create_task(enforcers.write(), name=f"writer {number}")
             if options.end_containers:
@@ -261,10 +289,10 @@ def main() -> None:
     parser.add_argument("machines", type=Path)
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--pods", type=int, default=0)
+    parser.add_argument("--older", action="store_true")
     parser.add_argument("--end-containers", action="store_true")
     parser.add_argument("--heartbeats", action="store_true")
     parser.add_argument("--only", nargs="*", default=())
-    parser.add_argument("--reports", action="store_true")
     parser.add_argument("--tokens", type=Path)
     with suppress(KeyboardInterrupt):
         asyncio.run(play(parser.parse_args()))

@@ -14,6 +14,7 @@ from typing import Any
 
 from numapin_enforcer.standby.fencing import STANDING_BY
 from numapin_lab.controlplane.api import ApiServer
+from numapin_lab.controlplane.node_objects import read_node
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 PATH = "/apis/numapin.io/v1beta1/nodeassignments"
@@ -57,7 +58,9 @@ class Node:
 
     @property
     def object(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.api.get(f"{PATH}/{self.name}")
+        """The NodeAssignment as v1alpha1 has it, with what the enforcer reports."""
+        found = read_node(self.api, self.name)
+        assert found is not None
         return found
 
     @property

@@ -29,6 +29,7 @@ from numapin_enforcer.cgroups.mounts import find_mounts
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE, RUNTIME
 from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.images.build import CHECKOUT
 from numapin_lab.node.cgroups import MOUNTS, LabCgroup, below, hierarchies
@@ -143,7 +144,7 @@ def assign(plane: ControlPlane, uid: str) -> int:
 
 def observed(plane: ControlPlane) -> int:
     """The generation that the enforcer has reported; 0 before its first report."""
-    status = plane.api.get(f"{PATH}/{NODE}").get("status") or {}
+    status = (read_node(plane.api, NODE) or {}).get("status") or {}
     return int(status.get("observedGeneration", 0))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from numapin_client.resources import (
     CPU_POLICIES,
     EVENTS,
     NODE_ASSIGNMENTS,
+    NODE_REPORTS,
+    NODE_TOPOLOGIES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -24,6 +26,7 @@ from numapin_client.resources import (
     Resource,
 )
 from numapin_lab.controlplane.api import AnswerError
+from numapin_lab.controlplane.node_objects import get_node
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_operator.api_server import ApiCluster, PodEvent
@@ -198,11 +201,11 @@ class RealWorld:
         await self.report(node, enforcer_status(generation, running=running, **others))
 
     async def assignment(self, node: str) -> Json:
-        """A node's NodeAssignment; empty where there is none."""
-        try:
-            return await self.admin.get(NODE_ASSIGNMENTS, Key(node))
-        except NotFoundError:
-            return {}
+        """A node's NodeAssignment as v1alpha1 has it, with what its enforcer reports.
+
+        Empty where there is none.
+        """
+        return await get_node(self.admin, node) or {}
 
     async def spec(self, node: str) -> Json:
         """What the operator wants on a node."""
@@ -240,10 +243,16 @@ class RealWorld:
             except AnswerError as error:
                 if error.status != 404:
                     raise
-        for item in (await self.admin.list_chunk(Source(NODE_ASSIGNMENTS), limit=0)).items:
-            if item["metadata"]["name"].startswith(self.mark):
-                await self.admin.delete(NODE_ASSIGNMENTS, Key(item["metadata"]["name"]))
+        for resource in (NODE_ASSIGNMENTS, NODE_REPORTS, NODE_TOPOLOGIES):
+            await self._clear(resource)
         await self.stack.aclose()
+
+    async def _clear(self, resource: Resource) -> None:
+        """Delete the objects of this test's nodes."""
+        with suppress(NotFoundError):  # the kind is not known, or an operator was quicker
+            for item in (await self.admin.list_chunk(Source(resource), limit=0)).items:
+                if item["metadata"]["name"].startswith(self.mark):
+                    await self.admin.delete(resource, Key(item["metadata"]["name"]))
 
     async def _make(self, resource: Any, body: Json) -> Json:
         made = await self.admin.create(resource, body)
