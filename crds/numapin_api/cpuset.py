@@ -50,6 +50,22 @@ def _parse_mask(text: str) -> int:
     return ranges | int.from_bytes(singles, "little")
 
 
+@lru_cache(maxsize=4096)
+def _list_of(mask: int) -> str:
+    """The kernel list of a bit mask."""
+    parts: list[str] = []
+    base = 0
+    while mask:
+        skip = (mask & -mask).bit_length() - 1
+        mask >>= skip
+        run = (~mask & (mask + 1)).bit_length() - 1
+        low = base + skip
+        parts.append(str(low) if run == 1 else f"{low}-{low + run - 1}")
+        mask >>= run
+        base = low + run
+    return ",".join(parts)
+
+
 class _IdSet:
     """A frozen set of small integers, stored as a bit mask; the two kinds of ids do not mix."""
 
@@ -169,17 +185,7 @@ class _IdSet:
         return other.mask
 
     def __str__(self) -> str:
-        parts: list[str] = []
-        mask, base = self.mask, 0
-        while mask:
-            skip = (mask & -mask).bit_length() - 1
-            mask >>= skip
-            run = (~mask & (mask + 1)).bit_length() - 1
-            low = base + skip
-            parts.append(str(low) if run == 1 else f"{low}-{low + run - 1}")
-            mask >>= run
-            base = low + run
-        return ",".join(parts)
+        return _list_of(self.mask)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.parse({str(self)!r})"

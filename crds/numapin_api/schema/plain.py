@@ -153,23 +153,28 @@ class NodeAssignmentStatus:
         """The value as a JSON object, without the unset (None) fields."""
         wire: dict[str, Any] = {
             "observedGeneration": self.observed_generation,
-            "topology": self.topology,
-            "freeHugepages": list(self.free_hugepages),
-            "pools": None if self.pools is None else self.pools.to_wire(),
-            "containers": [one.to_wire() for one in self.containers],
-            "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
-            "claims": [one.to_wire() for one in self.claims],
-            "unboundMemory": [one.to_wire() for one in self.unbound_memory],
-            "running": list(self.running),
-            "refused": self.refused,
-            "outdated": self.outdated,
-            "driftCount": self.drift_count,
-            "driftCauses": dict(self.drift_causes),
-            "cgroup": None if self.cgroup is None else self.cgroup.to_wire(),
-            "runtime": None if self.runtime is None else self.runtime.to_wire(),
-            "bootID": self.boot_id,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.topology is not None:
+            wire["topology"] = self.topology
+        wire["freeHugepages"] = list(self.free_hugepages)
+        if self.pools is not None:
+            wire["pools"] = self.pools.to_wire()
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["kubeletContainers"] = [one.to_wire() for one in self.kubelet_containers]
+        wire["claims"] = [one.to_wire() for one in self.claims]
+        wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
+        wire["running"] = list(self.running)
+        wire["refused"] = self.refused
+        wire["outdated"] = self.outdated
+        wire["driftCount"] = self.drift_count
+        wire["driftCauses"] = dict(self.drift_causes)
+        if self.cgroup is not None:
+            wire["cgroup"] = self.cgroup.to_wire()
+        if self.runtime is not None:
+            wire["runtime"] = self.runtime.to_wire()
+        if self.boot_id is not None:
+            wire["bootID"] = self.boot_id
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +239,12 @@ class ContainerAssignment(OfContainer):
             "cpus": str(self.cpus),
             "mems": str(self.mems),
             "exclusive": self.exclusive,
-            "outdated": self.outdated,
-            "claimed": self.claimed,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.outdated is not None:
+            wire["outdated"] = self.outdated
+        if self.claimed is not None:
+            wire["claimed"] = self.claimed
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +281,15 @@ class NodeAssignmentSpec(HasExclusiveCpus):
         """The value as a JSON object, without the unset (None) fields."""
         wire: dict[str, Any] = {
             "mode": self.mode,
-            "pools": None if self.pools is None else self.pools.to_wire(),
-            "cpuQuota": self.cpu_quota,
-            "isolation": self.isolation,
-            "containers": [one.to_wire() for one in self.containers],
-            "refused": list(self.refused),
-            "refusedOmitted": self.refused_omitted,
-            "releaseAt": self.release_at,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.pools is not None:
+            wire["pools"] = self.pools.to_wire()
+        wire["cpuQuota"] = self.cpu_quota
+        wire["isolation"] = self.isolation
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["refused"] = list(self.refused)
+        if self.refused_omitted is not None:
+            wire["refusedOmitted"] = self.refused_omitted
+        if self.release_at is not None:
+            wire["releaseAt"] = self.release_at
+        return wire

@@ -244,11 +244,14 @@ class PolicyRef:
         wire: dict[str, Any] = {
             "name": self.name,
             "generation": self.generation,
-            "since": self.since,
-            "uid": self.uid,
-            "hardware": self.hardware,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.since is not None:
+            wire["since"] = self.since
+        if self.uid is not None:
+            wire["uid"] = self.uid
+        if self.hardware is not None:
+            wire["hardware"] = self.hardware
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +329,14 @@ class Moving:
         wire: dict[str, Any] = {
             "leaving": str(self.leaving),
             "leavingMems": str(self.leaving_mems),
-            "at": self.at,
-            "namespace": self.namespace,
-            "pod": self.pod,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.at is not None:
+            wire["at"] = self.at
+        if self.namespace is not None:
+            wire["namespace"] = self.namespace
+        if self.pod is not None:
+            wire["pod"] = self.pod
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,13 +387,18 @@ class ContainerAssignment(OfContainer):
             "mems": str(self.mems),
             "exclusive": self.exclusive,
             "memory": [one.to_wire() for one in self.memory],
-            "grants": None if self.grants is None else [str(one) for one in self.grants],
-            "outdated": self.outdated,
-            "claimed": self.claimed,
-            "moving": None if self.moving is None else self.moving.to_wire(),
-            "movedAt": self.moved_at,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.grants is not None:
+            wire["grants"] = [str(one) for one in self.grants]
+        if self.outdated is not None:
+            wire["outdated"] = self.outdated
+        if self.claimed is not None:
+            wire["claimed"] = self.claimed
+        if self.moving is not None:
+            wire["moving"] = self.moving.to_wire()
+        if self.moved_at is not None:
+            wire["movedAt"] = self.moved_at
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,12 +432,14 @@ class Refusal:
             "podUID": self.pod_uid,
             "namespace": self.namespace,
             "pod": self.pod,
-            "container": self.container,
-            "reason": self.reason,
-            "message": self.message,
-            "requested": self.requested,
         }
-        return {key: value for key, value in wire.items() if value is not None}
+        if self.container is not None:
+            wire["container"] = self.container
+        wire["reason"] = self.reason
+        wire["message"] = self.message
+        if self.requested is not None:
+            wire["requested"] = self.requested
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,18 +480,20 @@ class NodeAssignmentSpec(HasExclusiveCpus):
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
-        wire: dict[str, Any] = {
-            "policy": None if self.policy is None else self.policy.to_wire(),
-            "mode": self.mode,
-            "pools": None if self.pools is None else self.pools.to_wire(),
-            "cpuQuota": self.cpu_quota,
-            "isolation": self.isolation,
-            "containers": [one.to_wire() for one in self.containers],
-            "refused": [one.to_wire() for one in self.refused],
-            "refusedOmitted": self.refused_omitted,
-            "refusedResizes": None
-            if self.refused_resizes is None
-            else [one.to_wire() for one in self.refused_resizes],
-            "releaseAt": self.release_at,
-        }
-        return {key: value for key, value in wire.items() if value is not None}
+        wire: dict[str, Any] = {}
+        if self.policy is not None:
+            wire["policy"] = self.policy.to_wire()
+        wire["mode"] = self.mode
+        if self.pools is not None:
+            wire["pools"] = self.pools.to_wire()
+        wire["cpuQuota"] = self.cpu_quota
+        wire["isolation"] = self.isolation
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["refused"] = [one.to_wire() for one in self.refused]
+        if self.refused_omitted is not None:
+            wire["refusedOmitted"] = self.refused_omitted
+        if self.refused_resizes is not None:
+            wire["refusedResizes"] = [one.to_wire() for one in self.refused_resizes]
+        if self.release_at is not None:
+            wire["releaseAt"] = self.release_at
+        return wire

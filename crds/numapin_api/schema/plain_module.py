@@ -1,8 +1,7 @@
 """Writes plain classes from the models: the same fields, read from JSON and written to it.
 
-A node's enforcer has those of `numapin_api.schema.plain`, the operator those of
-`numapin_api.schema.plain_assignment`. What a value must be is checked before it is read (see
-`numapin_api.schema.check`). Does no I/O.
+An enforcer has those of `schema/plain.py`, the operator those of `schema/plain_assignment.py`. What
+a value must be is checked before it is read: see `schema/check.py`. Does no I/O.
 """
 
 import json
@@ -62,9 +61,8 @@ The models take 9 MiB of memory in each process. `make schema` writes this file 
     },
     as_json=frozenset({"TopologyStatus", "FreeHugepages", "Refusal"}),
 )
-"""What an enforcer needs.
+"""What an enforcer needs: specs that differ in the operator's own notes alone are equal on a node.
 
-A spec has none of the operator's own notes: specs that differ in them alone are equal on a node.
 What is left out of a status depends on the status before.
 """
 
@@ -76,12 +74,8 @@ They take a fifth of the memory of the models. `make schema` writes this file fr
 """
 ''',
     omitted={
-        "NodeAssignmentStatus": frozenset(
-            {
-                *("topology", "pools", "refused", "outdated", "drift_count", "drift_causes"),
-                *("cgroup", "runtime", "boot_id", "last_pass_time"),
-            }
-        )
+        "NodeAssignmentStatus": frozenset({"topology", "pools", "refused", "outdated"})
+        | {"drift_count", "drift_causes", "cgroup", "runtime", "boot_id", "last_pass_time"}
     },
     reads_status=True,
     interned=frozenset({"namespace", "container", "resource", "type", "status", "reason"}),
@@ -188,6 +182,7 @@ class _Field:
     Those without a default are declared first, as a dataclass demands, and written in their place.
     """
 
+    name: str
     declared: str
     has_default: bool
     read: str
@@ -207,9 +202,7 @@ class _Field:
         declared = f"{name}: {kind.type}{' | None' if optional else ''}{default}"
         value = f"self.{name}"
         write = kind.write.format(value)
-        if optional and kind.write != "{}":
-            write = f"None if {value} is None else {write}"
-        return cls(declared, bool(default), _read(kind, info, key), write, key, optional)
+        return cls(name, declared, bool(default), _read(kind, info, key), write, key, optional)
 
 
 def _kind(annotation: Any, path: str, form: Form) -> _Kind:
@@ -279,14 +272,21 @@ def _from_wire(model: type[WireModel], fields: list[_Field]) -> Iterator[str]:
 
 
 def _to_wire(fields: list[_Field]) -> Iterator[str]:
+    """The method that writes a value: the fields before the first optional one at once."""
     yield "def to_wire(self) -> dict[str, Any]:"
     yield f'{_INDENT}"""The value as a JSON object, without the unset (None) fields."""'
-    optional = any(one.optional for one in fields)
-    yield f"{_INDENT}{'wire: dict[str, Any] =' if optional else 'return'} {{"
-    yield from (_wrapped(f'{_INDENT * 2}"{one.key}": {one.write},') for one in fields)
-    yield f"{_INDENT}}}"
-    if optional:
-        yield f"{_INDENT}return {{key: value for key, value in wire.items() if value is not None}}"
+    first = next((at for at, one in enumerate(fields) if one.optional), len(fields))
+    begun = f"{_INDENT}{'wire: dict[str, Any] =' if first < len(fields) else 'return'} {{"
+    if first:
+        yield begun
+        yield from (_wrapped(f'{_INDENT * 2}"{one.key}": {one.write},') for one in fields[:first])
+    yield f"{_INDENT}}}" if first else f"{begun}}}"
+    for one in fields[first:]:
+        if one.optional:
+            yield f"{_INDENT}if self.{one.name} is not None:"
+        yield f'{_INDENT * (2 if one.optional else 1)}wire["{one.key}"] = {one.write}'
+    if first < len(fields):
+        yield f"{_INDENT}return wire"
 
 
 def _wrapped(line: str) -> str:
