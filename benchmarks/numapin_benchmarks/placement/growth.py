@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.hardware.machine_file import parse_machine
+from numapin_benchmarks.placement.whole_plans import whole_plans
 from numapin_benchmarks.placement.workload import Json, Shape, scenario
 from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.scenario import parse_scenario
@@ -52,9 +52,9 @@ def growth_tables() -> dict[str, list[Json]]:
         "a plan that refuses four containers, each of a quarter of the CPUs (Preferred)": [
             {"NUMA nodes": nodes, "us": _refuse(Shape(2, nodes, 8))} for nodes in (4, 8, 16, 30, 64)
         ],
-        "a whole plan with one new pod, by pods that run already (448 CPUs, 8 NUMA nodes)": [
-            {"pods": pods, "us": _plan(Shape(2, 8, 28, 4), pods)} for pods in (0, 50, 100, 200)
-        ],
+        "a whole plan with one new pod, by pods that run already (448 CPUs, 8 NUMA nodes)": (
+            whole_plans()
+        ),
     }
 
 
@@ -116,26 +116,6 @@ def _refuse(shape: Shape) -> float:
     resolved = resolve(played.topology, policy)
     before = plan_with(resolved, None, pods[:-1], frozenset()).spec
     took = [_timed(lambda: plan_with(resolved, before, pods, frozenset())) for _ in range(_ROUNDS)]
-    return round(statistics.median(took), 1)
-
-
-def _plan(shape: Shape, running: int) -> float:
-    """`plan_with` from the assignment in force, as the operator calls it."""
-    topology = parse_machine(json.dumps(shape.document()), "")
-    policy = CpuPolicySpec.model_validate({"reserved": {"count": 8}} | ALIGNED)
-    resolved = resolve(topology, policy)
-    question = {
-        "name": "plan",
-        "machine": shape.document(),
-        "policy": {},
-        "steps": [{"add": _pod(f"p{number}", 2, 0.25)} for number in range(running + 1)],
-    }
-    played = parse_scenario(json.dumps(question), Machines(Path()))
-    pods = [step.add for step in played.steps if step.add is not None]
-    before = plan_with(resolved, None, pods[:-1], frozenset()).spec
-    took = [
-        _timed(lambda: plan_with(resolved, before, pods, frozenset())) for _ in range(_ROUNDS * 20)
-    ]
     return round(statistics.median(took), 1)
 
 

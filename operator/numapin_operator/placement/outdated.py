@@ -13,11 +13,12 @@ NUMA nodes of the hint have no whole core left, as the kubelet does.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
@@ -41,8 +42,11 @@ from numapin_operator.placement.requests import (
     PodView,
     lost_cpus,
 )
-from numapin_operator.placement.resize.demand import as_placed
-from numapin_operator.placement.resize.run_again import that_run_again
+from numapin_operator.placement.resize.demand import as_placed, only
+from numapin_operator.placement.resize.run_again import as_ended, that_run_again
+from numapin_operator.placement.resize.settled import Settled, steady_pods
+
+_POD: Final = attrgetter("pod_uid", "claimed")
 
 _UNFIT: Final = "does not fit the policy: "
 _UNALIGNED: Final = f"{_UNFIT}{SmtAlignmentError.reason}"
@@ -61,7 +65,12 @@ class Outdated:
 
 
 def mark_outdated(
-    policy: NodePolicy, spec: NodeAssignmentSpec, pods: Iterable[PodView], *, edited: bool
+    policy: NodePolicy,
+    spec: NodeAssignmentSpec,
+    pods: Iterable[PodView],
+    *,
+    edited: bool,
+    settled: Mapping[str, Settled] = MappingProxyType({}),
 ) -> tuple[NodeAssignmentSpec, tuple[Outdated, ...]]:
     """Mark each container that the policy would not place as it is, and name it.
 
@@ -71,16 +80,21 @@ def mark_outdated(
         pods: the pods bound to the node.
         edited: `spec` was written for another generation or another layout of the machine, so
             every container is checked. Otherwise those suffice whose mark or pod may have changed.
+        settled: pods whose entries in `spec` are those of a plan before, by UID.
     """
     shared = spec.pools.shared.mask if spec.pools else 0
     crowded = policy.spec.reserved.strict and bool(shared & policy.reserved)
     comparison, known = _Comparison(policy, crowded), {pod.uid: pod for pod in pods}
+    steady = set[str]() if edited or crowded else steady_pods(policy, settled, known)
+    if not edited and not comparison.any_may_differ(spec.containers, steady, known):
+        return spec, ()
     waiting = {one.pod_uid for one in spec.refused_resizes or ()}
     entries: list[ContainerAssignment] = []
     found: list[Outdated] = []
-    for (uid, claimed), grouped in groupby(spec.containers, key=attrgetter("pod_uid", "claimed")):
+    for (uid, claimed), grouped in groupby(spec.containers, key=_POD):
         of_pod, pod = tuple(grouped), known.get(uid)
-        if claimed or pod is None or not (edited or comparison.may_differ(pod, of_pod)):
+        stays = uid in steady or claimed
+        if stays or pod is None or not (edited or comparison.may_differ(pod, of_pod)):
             entries += of_pod  # nothing is known of a pod that is gone but still runs
             continue
         moved = tuple(map(finished, of_pod))
@@ -106,6 +120,20 @@ class _Comparison:
         """Compare with `policy`; `crowded` if only strictly reserved CPUs are left to share."""
         self._policy, self._crowded = policy, crowded
 
+    def any_may_differ(
+        self,
+        containers: Iterable[ContainerAssignment],
+        steady: Collection[str],
+        known: Mapping[str, PodView],
+    ) -> bool:
+        """Whether a mark may be wrong of a container whose pod is not steady."""
+        others = (one for one in containers if one.pod_uid not in steady)
+        for (uid, claimed), grouped in groupby(others, key=_POD):
+            pod = known.get(uid)
+            if not claimed and pod is not None and self.may_differ(pod, tuple(grouped)):
+                return True
+        return False
+
     def may_differ(self, pod: PodView, entries: Sequence[ContainerAssignment]) -> bool:
         """Whether a mark may be wrong although the policy and the machine are the same."""
         return (
@@ -124,7 +152,7 @@ class _Comparison:
         """
         again = that_run_again(pod, entries)
         lasting = tuple(one for one in entries if one.container not in again)
-        why = {one.container: why for one, why in self._compare(_as_ended(pod, again), lasting)}
+        why = {one.container: why for one, why in self._compare(as_ended(pod, again), lasting)}
         yield from ((one, why.get(one.container, "")) for one in entries)
 
     def _compare(
@@ -149,7 +177,7 @@ class _Comparison:
                 yield entry, "keeps a CPU that the shared pool lacks"
             else:
                 alone = together is None
-                why = self._differs(_only(pod, entry.container), (entry,)) if alone else together
+                why = self._differs(only(pod, entry.container), (entry,)) if alone else together
                 yield entry, why or self._splits_cores(pod, entry)
 
     def _splits_cores(self, pod: PodView, entry: ContainerAssignment) -> str:
@@ -254,24 +282,6 @@ class _Comparison:
 
 def _has_lost(pod: PodView, entries: Iterable[ContainerAssignment]) -> bool:
     return any(lost_cpus(pod, one.container, len(one.cpus)) for one in entries)
-
-
-def _as_ended(pod: PodView, names: Collection[str]) -> PodView:
-    """The pod as if these containers had ended."""
-    if not names:
-        return pod
-    changed = (replace(one, ended=True) if one.name in names else one for one in pod.containers)
-    return replace(pod, containers=tuple(changed))
-
-
-def _only(pod: PodView, name: str) -> PodView:
-    """The pod as if it had that container alone."""
-    alone = tuple(
-        replace(one, kind=ContainerKind.APP, ended=False)
-        for one in pod.containers
-        if one.name == name
-    )
-    return replace(pod, containers=alone)
 
 
 def _not_ended(pod: PodView) -> tuple[ContainerView, ...]:

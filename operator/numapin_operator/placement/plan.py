@@ -1,8 +1,7 @@
 """A policy, a topology, pods and the assignment in force become the next NodeAssignment."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
@@ -18,14 +17,10 @@ from numapin_api.topology import Topology
 from numapin_operator.placement.assignment.claimed import (
     claimed_cpus,
     in_order,
-    not_claimed,
-    with_claimed,
 )
 from numapin_operator.placement.assignment.entries import (
-    allocation_of,
     refusal_of,
 )
-from numapin_operator.placement.assignment.kept import kept_entries
 from numapin_operator.placement.assignment.refusals import (
     in_earlier_order,
     releases,
@@ -42,7 +37,6 @@ from numapin_operator.placement.machine.in_use import (
 )
 from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import CpuMask
-from numapin_operator.placement.memorymanager.within_memory import within_memory
 from numapin_operator.placement.moves.beginning import MoveRules, Starter
 from numapin_operator.placement.moves.making_room import RoomMaker, in_motion
 from numapin_operator.placement.moves.renewal import Renewal
@@ -53,8 +47,13 @@ from numapin_operator.placement.policy.admission import Unaccepted, hold_unaccep
 from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
 from numapin_operator.placement.requests import PodView
 from numapin_operator.placement.resize.node import resize_pods, resized_entries
-from numapin_operator.placement.resize.notice import with_notice
-from numapin_operator.placement.resize.run_again import with_run_again
+from numapin_operator.placement.resize.settled import Settled, size_limit
+from numapin_operator.placement.staying import (
+    held_cpus,
+    node_with_entries,
+    staying,
+    without,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,14 @@ class Plan:
         queued: pods that fit once pods that are ending have been released, in their order.
         outdated: containers that the policy would not place as they are; see `mark_outdated`.
         unaccepted: pods that the kubelet is about to refuse; see `hold_unaccepted`.
+        settled: the pods of which nothing changes, by UID.
     """
 
     spec: NodeAssignmentSpec
     queued: tuple[Queued, ...] = ()
     outdated: tuple[Outdated, ...] = ()
     unaccepted: tuple[Unaccepted, ...] = ()
+    settled: Mapping[str, Settled] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def waiting(self) -> tuple[Queued | Unaccepted, ...]:
@@ -129,38 +130,37 @@ def plan_with(
     With `moves`, containers may begin to move: so that a pod fits, or else because the policy would
     place them otherwise. A refused pod for which moves may help is tried again at each plan.
     """
-    pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous))
+    pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous, pods))
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
-    kept = _staying(policy, previous, alive, running)
-    claimed, motion = CpuMask(claimed_cpus(kept).mask), in_motion(kept)
-    policy = replace(policy, claimed=claimed | motion.leaving)
-    node = Node(policy)
-    for uid, entries in not_claimed(kept).items():
-        node.adopt(allocation_of(uid, entries))
+    kept, settled = staying(policy, previous, alive, running)
+    motion = in_motion(others := without(kept, settled))
+    policy = replace(policy, claimed=CpuMask(claimed_cpus(others).mask) | motion.leaving)
+    node = node_with_entries(policy, kept, settled)
     refused = dict(_tried_again(standing(previous, alive), moves))
-    unbound = _running_unbound(node, alive.values(), refused)
+    unbound = _running_unbound(node, alive, refused, settled)
     account_unbound(node, unbound)
     withhold(node, held := held_hugepages(node))
-    still = [pod for pod in alive.values() if pod.uid not in motion.after]
-    resized = resize_pods(node, still)
+    may_resize = without(alive, settled)
+    resized = resize_pods(node, without(may_resize, motion.after).values())
     kept = resized_entries(kept, node, resized.pods)
-    room = SizeLimit(chain.from_iterable(kept.values()))
+    room = size_limit(kept, settled)
     queue = Queue(node, alive, unbound, held, motion)
     starter = Starter(kept, queue, room, moves) if moves else None
     make_room = RoomMaker(starter).make_room if starter else None
-    trial = place_new(pods, refused, room, queue, make_room)
+    trial = place_new(_not_in(pods, settled), refused, room, queue, make_room)
     if starter and starter.may_begin:
         Renewal(starter).begin()
     queue.give_back()
     refused |= {
         pod.uid: refusal_of(pod, problem, requested_of(pod)) for pod, problem in trial.failed
     }
-    spec = _spec(policy, node, in_order(kept, trial.entries))
+    spec = _spec(policy, node, held_cpus(policy, node, settled), in_order(kept, trial.entries))
     spec = _with_refusals(spec, refused, resized.refused, room, previous)
     if trial.untried:
         omitted = (spec.refused_omitted or 0) + trial.untried
         spec = replace(spec, refused_omitted=omitted)
-    return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted)
+    as_before = {} if starter and starter.begun else settled
+    return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted, settled=as_before)
 
 
 def _with_refusals(
@@ -171,7 +171,9 @@ def _with_refusals(
     previous: NodeAssignmentSpec | None,
 ) -> NodeAssignmentSpec:
     """The spec with what pods could not get, as far as there is room."""
-    earlier = None if releases(previous, spec.containers) else previous
+    earlier = previous
+    if previous and (previous.refused or previous.refused_resizes):
+        earlier = None if releases(previous, spec.containers) else previous
     waiting = steady(resizes, earlier.refused_resizes if earlier else ())
     pods = steady(in_earlier_order(refused, previous), earlier.refused if earlier else ())
     listed_resizes = room.take_refused(waiting, MAX_REFUSED_RESIZES) or None
@@ -196,9 +198,9 @@ def _tried_again(
             yield uid, one
 
 
-def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:
-    """The pods about which the previous assignment says anything."""
-    if previous is None:
+def _decided(previous: NodeAssignmentSpec | None, pods: Iterable[PodView]) -> frozenset[str]:
+    """The pods about which the previous assignment says anything, if one is not accepted yet."""
+    if previous is None or all(pod.checked for pod in pods):
         return frozenset()
     return frozenset(
         [*(one.pod_uid for one in previous.containers), *(one.pod_uid for one in previous.refused)]
@@ -206,37 +208,24 @@ def _decided(previous: NodeAssignmentSpec | None) -> frozenset[str]:
 
 
 def _running_unbound(
-    node: Node, pods: Iterable[PodView], refused: Collection[str]
+    node: Node, alive: Mapping[str, PodView], refused: Collection[str], settled: Collection[str]
 ) -> tuple[PodView, ...]:
     """The pods that run and are not about to be placed; those that are bound among them."""
     return tuple(
         pod
-        for pod in pods
-        if not pod.terminal
-        and (pod.uid in node.allocations or pod.uid in refused or not node.wants(pod))
+        for uid, pod in alive.items()
+        if uid in settled
+        or (not pod.terminal and (uid in node.allocations or uid in refused or not node.wants(pod)))
     )
 
 
-def _staying(
-    policy: NodePolicy,
-    previous: NodeAssignmentSpec | None,
-    alive: dict[str, PodView],
-    running: frozenset[str],
-) -> dict[str, list[ContainerAssignment]]:
-    """The entries with which the plan begins, by pod: what stays, and what was claimed."""
-    kept = kept_entries(policy.topology, previous, alive, running)
-    kept = within_memory(kept, policy.topology)
-    kept = with_run_again(policy.cpu_groups, kept, alive)
-    kept = with_claimed(kept, alive.values(), policy.claims, CpuSet.from_mask(policy.all_shared))
-    return with_notice(policy, kept, alive)
+def _not_in(pods: Iterable[PodView], settled: Collection[str]) -> list[PodView]:
+    return [pod for pod in pods if pod.uid not in settled]
 
 
 def _spec(
-    policy: NodePolicy, node: Node, containers: tuple[ContainerAssignment, ...]
+    policy: NodePolicy, node: Node, held: CpuMask, containers: tuple[ContainerAssignment, ...]
 ) -> NodeAssignmentSpec:
-    held = policy.claimed
-    for allocation in node.allocations.values():
-        held |= allocation.cpus
     return NodeAssignmentSpec(
         mode=policy.spec.mode,
         pools=Pools(

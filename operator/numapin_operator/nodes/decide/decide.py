@@ -4,6 +4,7 @@ Does no I/O.
 """
 
 from dataclasses import replace
+from operator import attrgetter
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.hardware.layout import layout_digest
@@ -214,7 +215,7 @@ def _plan_on(
 ) -> Plan:
     """The plan for hardware and containers that the enforcer has reported."""
     policy = picture.ranked[0].spec
-    ordered = sorted(picture.pods, key=lambda pod: (*pod.order, pod.uid))
+    ordered = sorted(picture.pods, key=attrgetter("bound", "namespace", "name", "uid"))
     pods = as_admitted(assignment, ordered)
     previous = before_plan(assignment, pods, binds_memory=policy.memory.policy != "None")
     if picture.now is not None:
@@ -237,5 +238,5 @@ def _plan_on(
         frozenset(assignment.status.running),
         move_rules(assignment, policy, pods, picture.now.unix) if picture.now else None,
     )
-    spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited)
+    spec, outdated = mark_outdated(resolved, plan.spec, pods, edited=edited, settled=plan.settled)
     return replace(plan, spec=replace(spec, policy=reference), outdated=outdated)

@@ -172,7 +172,9 @@ def next_step_at(
     times = [
         due
         for one in spec.containers
-        if (due := _due(one, policy, told)) is not None and not is_dropped(one)
+        if one.moving is not None
+        and (due := _due(one, policy, told)) is not None
+        and not is_dropped(one)
     ]
     waits = any(isinstance(one, Queued) and one.moving for one in waiting)
     if waits or (policy.mode == "Dynamic" and any(one.outdated for one in spec.containers)):

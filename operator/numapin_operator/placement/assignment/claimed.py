@@ -1,6 +1,7 @@
 """The entries of containers to which a DRA driver has given CPUs. Does no I/O."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import ContainerAssignment
@@ -63,14 +64,6 @@ def with_claimed(
     return {uid: listed for uid, listed in entries.items() if listed}
 
 
-def not_claimed(
-    kept: Mapping[str, list[ContainerAssignment]],
-) -> dict[str, list[ContainerAssignment]]:
-    """The entries whose CPUs are numapin's to give."""
-    own = {uid: [one for one in listed if not one.claimed] for uid, listed in kept.items()}
-    return {uid: listed for uid, listed in own.items() if listed}
-
-
 def claimed_cpus(kept: Mapping[str, list[ContainerAssignment]]) -> CpuSet:
     """All CPUs of claimed containers."""
     return CpuSet.union(one.cpus for listed in kept.values() for one in listed if one.claimed)
@@ -83,8 +76,12 @@ def in_order(
 
     A pod may have a claimed container before its other containers are placed.
     """
+    listed_new = list(new)
+    known = tuple(chain.from_iterable(kept.values()))
+    if not any(one.claimed for one in known) and not any(one.pod_uid in kept for one in listed_new):
+        return (*known, *listed_new)
     of_pod = {uid: list(listed) for uid, listed in kept.items()}
-    for entry in new:
+    for entry in listed_new:
         of_pod.setdefault(entry.pod_uid, []).append(entry)
     return tuple(
         entry

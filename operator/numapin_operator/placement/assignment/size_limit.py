@@ -35,9 +35,11 @@ as six bytes."""
 class SizeLimit:
     """What a NodeAssignment still has room for."""
 
-    def __init__(self, kept: Iterable[ContainerAssignment]) -> None:
-        """Start with the entries that stay."""
-        self._entries = self._bytes = self._refused_bytes = 0
+    def __init__(
+        self, kept: Iterable[ContainerAssignment], entries: int = 0, size_bytes: int = 0
+    ) -> None:
+        """Start with the entries that stay, and as many others as are counted already."""
+        self._entries, self._bytes, self._refused_bytes = entries, size_bytes, 0
         for entry in kept:
             self._entries += 1
             self._bytes += entry_bytes(entry)

@@ -52,7 +52,8 @@ def account_unbound(node: Node, pods: Iterable[PodView]) -> None:
         if pod.qos != ACCOUNTED_QOS:
             continue
         if allocation := _bound(node, pod):
-            _withhold_elsewhere(node, node.memory, pod, allocation)
+            if pod.uid in node.policy.used_memory:
+                _withhold_elsewhere(node, node.memory, pod, allocation)
         else:
             for resource, size in pod_memory(pod):
                 rest = size
@@ -103,7 +104,14 @@ def _withhold_used(node: Node, memory: MemoryTables, uid: str, size: int) -> int
 def _bound(node: Node, pod: PodView) -> PodAllocation | None:
     """What a pod has, if memory is part of it."""
     allocation = node.allocations.get(pod.uid)
-    return allocation if allocation is not None and allocation.memory else None
+    if allocation is None:
+        return None
+    if allocation.pod_level is None:
+        for container in allocation.containers:
+            if container.memory:
+                return allocation
+        return None
+    return allocation if allocation.pod_level.memory else None
 
 
 def _withhold_elsewhere(

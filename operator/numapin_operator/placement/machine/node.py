@@ -1,7 +1,9 @@
 """One machine on which pods are placed one after the other, and released."""
 
+from collections.abc import Mapping, Sequence
+
 from numapin_api.cpuset import CpuSet
-from numapin_operator.placement.allocations import PodAllocation
+from numapin_operator.placement.allocations import Block, PodAllocation
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import InvalidPodError, PlacementError
 from numapin_operator.placement.explain import what_is_free, what_would_fit
@@ -54,6 +56,15 @@ class Node:
         if self.memory is not None:
             for block in allocation.memory:
                 self.memory.assign(block)
+
+    def adopt_all(
+        self, allocations: Mapping[str, PodAllocation], cpus: CpuMask, memory: Sequence[Block]
+    ) -> None:
+        """Take over earlier decisions unchanged; `cpus` and `memory` are all that they have."""
+        self.allocations.update(allocations)
+        self.cpus.claim(cpus)
+        if self.memory is not None:
+            self.memory.assign_all(memory)
 
     def replace(self, allocation: PodAllocation) -> None:
         """Take over what a pod has now, after a resize; CPUs new to it are claimed already."""

@@ -4,7 +4,8 @@ Source: Kubernetes v1.36, memorymanager, static policy. A NUMA node serves eithe
 to it alone or those bound to one group of nodes; the first block decides, the last release frees.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from numapin_operator.placement.allocations import Block
@@ -81,6 +82,28 @@ class MemoryTables:
                 free[numa_node] -= part
                 bound[numa_node] = bound.get(numa_node, 0) + part
                 left -= part
+
+    def assign_all(self, blocks: Sequence[Block]) -> None:
+        """Bind blocks, the first one first.
+
+        Blocks on single NUMA nodes do not depend on each other's order, and add up.
+        """
+        sums: dict[tuple[NumaMask, str], int] = {}
+        for numa_nodes, resource, size_bytes in blocks:
+            place = numa_nodes, resource
+            sums[place] = sums.get(place, 0) + size_bytes
+        if any(numa_nodes.bit_count() != 1 for numa_nodes, _ in sums):
+            for block in blocks:
+                self.assign(block)
+            return
+        for (numa_nodes, resource), size_bytes in sums.items():
+            self.assign(Block(numa_nodes, resource, size_bytes))
+        counts = Counter(block.numa_nodes for block in blocks)
+        places = Counter(numa_nodes for numa_nodes, _ in sums)
+        for numa_nodes, count in counts.items():
+            (numa_node,) = members(numa_nodes)
+            if numa_node in self._uses:
+                self._uses[numa_node] += count - places[numa_nodes]
 
     def release(self, blocks: Iterable[Block]) -> None:
         """Release blocks; a node to which nothing is bound any more leaves its group."""

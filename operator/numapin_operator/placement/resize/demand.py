@@ -154,3 +154,13 @@ def _bound(asked: Amounts, blocks: Iterable[Block]) -> Amounts:
     for block in blocks:
         sizes[block.resource] = sizes.get(block.resource, 0) + block.size_bytes
     return tuple((name, sizes.get(name, size)) for name, size in asked)
+
+
+def only(pod: PodView, name: str) -> PodView:
+    """The pod as if it had that container alone."""
+    alone = tuple(
+        replace(one, kind=ContainerKind.APP, ended=False)
+        for one in pod.containers
+        if one.name == name
+    )
+    return replace(pod, containers=alone)

@@ -35,6 +35,8 @@ def resize_pods(node: Node, pods: Iterable[PodView]) -> Resized:
         for pod in pods
         if (has := node.allocations.get(pod.uid)) is not None and may_differ(pod, has)
     ]
+    if not placed:
+        return Resized(frozenset(), ())
     for _, resize in placed:
         resize.shrink()
     refused = tuple(
@@ -53,6 +55,8 @@ def resized_entries(
 
     Entries of claimed containers stay as they are.
     """
+    if not changed:
+        return dict(kept)
     resized = {
         uid: _entries(listed, node.allocations.get(uid), node.policy.topology)
         if uid in changed

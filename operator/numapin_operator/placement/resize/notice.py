@@ -5,7 +5,6 @@ steps end it.
 """
 
 from collections.abc import Mapping
-from itertools import chain
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import ContainerAssignment
@@ -22,7 +21,9 @@ from numapin_operator.placement.resize.pod import PodResize
 Entries = dict[str, list[ContainerAssignment]]
 
 
-def with_notice(policy: NodePolicy, kept: Entries, pods: Mapping[str, PodView]) -> Entries:
+def with_notice(
+    policy: NodePolicy, kept: Entries, pods: Mapping[str, PodView], room: SizeLimit
+) -> Entries:
     """The entries that stay, with what containers that shrink will have to give back.
 
     They are as they were if the policy gives no notice.
@@ -34,11 +35,11 @@ def with_notice(policy: NodePolicy, kept: Entries, pods: Mapping[str, PodView]) 
     Args:
         policy: what governs the node.
         kept: the entries, by pod.
-        pods: the pods of the node by UID.
+        pods: the pods of the node by UID; entries of others stay.
+        room: how much the assignment still takes beside the entries.
     """
     if not policy.gives_notice:
         return kept
-    room = SizeLimit(chain.from_iterable(kept.values()))
     return {
         uid: _entries(policy, pods[uid], entries, room) if uid in pods else entries
         for uid, entries in kept.items()

@@ -7,7 +7,8 @@ after it leave it, sidecars among them; a sidecar before it runs beside it, and 
 Source: Kubernetes v1.36, cpumanager static policy, `updateCPUsToReuse`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain_assignment import ContainerAssignment
@@ -91,3 +92,11 @@ def that_run_again(pod: PodView, entries: Sequence[ContainerAssignment]) -> froz
         if not mine.memory and mine.cpus <= CpuSet.union(after):
             found.add(one.name)
     return frozenset(found)
+
+
+def as_ended(pod: PodView, names: Collection[str]) -> PodView:
+    """The pod as if these containers had ended."""
+    if not names:
+        return pod
+    changed = (replace(one, ended=True) if one.name in names else one for one in pod.containers)
+    return replace(pod, containers=tuple(changed))
