@@ -21,7 +21,8 @@ from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.scenario import parse_scenario
 from numapin_operator.nodes.decide import NodePicture, decide
 from numapin_operator.nodes.decide.decision import Moment
-from numapin_operator.observe.records import AssignmentView, NodeView, PolicyView
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import PodView, plan_with, resolve
 from numapin_operator.placement.resize.settled import forget
 
