@@ -107,7 +107,7 @@ async def measure(plane: LargePlane, folder: Path, size: Size, options: Any) -> 
         await asyncio.to_thread(write_tokens, tokens, await request_tokens(api, size.names))
         played_options = [f"--nodes={size.nodes}", f"--pods={size.pods}", f"--tokens={tokens}"]
         played_options += ["--heartbeats"] if options.heartbeats else []
-        played_options += ["--reports"] if options.reports else []
+        played_options += ["--older"] if options.older else []
         with played(plane.kubeconfig, notes, machines(size), *played_options):
             operator = OperatorRun(login, log, options.profile, traces=options.traces)
             scene = Scene(size, plane, api, Notes(notes), folder, login, operator, tokens)
@@ -190,7 +190,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--cost-rate", type=float, default=5.0, help="... a second (5)")
     parser.add_argument("--outage", type=float, default=0.0, help="seconds, for silence (0)")
     usual, more = ",".join(STEPS), ",".join(MORE_STEPS)
-    parser.add_argument("--reports", action="store_true", help="enforcers write NodeReports")
+    parser.add_argument("--older", action="store_true", help="enforcers report as those of 0.1")
     parser.add_argument("--steps", default=usual, help=f"of {usual},{more} (not the last three)")
     parser.add_argument("--traces", action="store_true", help="time the operator's own steps too")
     parser.add_argument("-o", "--output", type=Path, help="write the figures there as JSON")
