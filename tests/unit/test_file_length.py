@@ -16,8 +16,14 @@ GENERATED = (
 LONGER = {
     "crds/numapin_api/cpupolicy.py": "one kind: its fields with their descriptions",
     "crds/numapin_api/nodeassignment.py": "one kind: its fields with their descriptions",
+    "lab/numapin_lab/running_lab.py": "one lab: what a test may do with it",
+    "operator/numapin_operator/api_server.py": "all requests, as a Protocol and as they are made",
+    "operator/numapin_operator/application.py": "every part, wired together",
+    "operator/numapin_operator/observe/cache.py": "one index, which each change keeps consistent",
     "tests/e2e/test_installed_as_pods.py": "one installation for all tests: it takes a minute",
     "tests/e2e/test_vmnode.py": "one virtual machine for all tests: it takes half a minute",
+    "tests/support/fakes/cluster_contract.py": "one contract of the fake and the real cluster",
+    "tests/unit/cli/commands/test_get.py": "one command, in both forms",
     "tests/unit/enforcer/test_agent.py": "the passes of an agent in one world",
 }
 """Path: reason. A file that grows longer is split by what its parts are about. One that is no

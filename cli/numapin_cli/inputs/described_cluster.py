@@ -14,7 +14,7 @@ from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError
 from numapin_client.resources import Key
 from numapin_operator.observe.assignments.hardware import Hardware
-from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.assignments.view import AssignmentView, Reported
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
 from numapin_operator.observe.pods.parser import parse_stored_pod
@@ -137,7 +137,8 @@ def _with_hardware(view: AssignmentView, hardware: Hardware | None) -> Assignmen
     """An assignment on which no enforcer has reported; what it does not say runs nowhere."""
     if hardware is None:
         return view
-    return replace(view, hardware=hardware, has_running=True)
+    own = replace(view.own, hardware=hardware, has_running=True, is_there=True)
+    return replace(view, own=own).reported(None, None)
 
 
 def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView:
@@ -157,6 +158,7 @@ def unwritten_assignment(name: str, hardware: Hardware | None) -> AssignmentView
         hardware=hardware,
         metadata={"name": name},
         has_running=True,
+        own=Reported(has_running=True, hardware=hardware, is_there=True),
     )
 
 

@@ -1,4 +1,4 @@
-"""A node's NodeAssignment, NodeReport and NodeTopology as one NodeAssignment. Does no I/O."""
+"""A node's NodeAssignment, NodeReport and NodeTopology as one NodeAssignment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

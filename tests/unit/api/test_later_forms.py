@@ -1,9 +1,13 @@
-"""A NodeAssignment of the form that decision 0007 describes moves nothing under older programs."""
+"""A NodeAssignment of the form that decision 0007 describes moves nothing under older programs.
+
+Both programs of 0.1 check a spec by this schema, and use none that has a fault.
+"""
 
 import pytest
 
+from numapin_api.schema.assignment_spec import SPEC_SCHEMA
+from numapin_api.schema.check import find_faults
 from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
-from numapin_operator.observe.assignments.view import AssignmentView
 
 LATER = {
     "mode": "Static",
@@ -18,6 +22,5 @@ def test_an_enforcer_refuses_it_as_a_whole() -> None:
 
 
 def test_an_operator_finds_it_invalid_and_so_writes_nothing() -> None:
-    metadata = {"name": "node-1", "uid": "u", "resourceVersion": "5", "generation": 2}
-    read = AssignmentView.decode({"metadata": metadata, "spec": LATER})
-    assert read.problem == "spec.pools.reserved: is missing; add it"
+    faults = list(find_faults(LATER, SPEC_SCHEMA, "spec"))
+    assert faults[0] == "spec.pools.reserved: is missing; add it"

@@ -14,13 +14,13 @@ from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.desired import release
 from numapin_enforcer.plan.writes.ordered import plan
 from support.real.cgroups import RealCgroups, examples, memory_nodes, online_cpus
-from support.values.kernel_laws import (
+from support.values.kernel.laws import (
     Watch,
     assert_mems_stayed,
     assert_reached,
     held_now,
 )
-from support.values.kernel_worlds import followers, scattered, specs, worlds_on
+from support.values.kernel.worlds import followers, scattered, specs, worlds_on
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from numapin_enforcer.cgroups.naming import Qos
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes.ordered import plan
-from support.values.kernel_laws import Watch, assert_reached, held_now
-from support.values.kernel_passes import copy_of, enforce
-from support.values.kernel_worlds import NAMING, Pod, World, assigned
+from support.values.kernel.laws import Watch, assert_reached, held_now
+from support.values.kernel.passes import copy_of, enforce
+from support.values.kernel.worlds import NAMING, Pod, World, assigned
 
 ONE_NODE = MemSet([0])
 CPUS = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(5))

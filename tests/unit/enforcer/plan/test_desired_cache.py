@@ -24,8 +24,8 @@ from support.fakes.worlds.reconciler_world import (
     own,
 )
 from support.fakes.worlds.reconciler_world import World as SmallWorld
-from support.values.kernel_passes import in_force, patient
-from support.values.kernel_worlds import World, born, followers, worlds
+from support.values.kernel.passes import in_force, patient
+from support.values.kernel.worlds import World, born, followers, worlds
 from support.values.specs_and_trees import spec
 
 

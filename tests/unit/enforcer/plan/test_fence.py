@@ -16,9 +16,9 @@ from numapin_enforcer.cgroups.tree import Tree, Version, parent
 from numapin_enforcer.cgroups.write import Step, Write
 from numapin_enforcer.plan.fence import breached, fence, fence_new
 from numapin_enforcer.plan.writes.ordered import plan
-from support.values.kernel_laws import Watch, exclusive_containers, pool_of
-from support.values.kernel_passes import enforce, holders, in_force, patient, refuse
-from support.values.kernel_worlds import (
+from support.values.kernel.laws import Watch, exclusive_containers, pool_of
+from support.values.kernel.passes import enforce, holders, in_force, patient, refuse
+from support.values.kernel.worlds import (
     NAMING,
     Pod,
     World,

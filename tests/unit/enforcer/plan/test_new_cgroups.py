@@ -17,9 +17,9 @@ from numapin_enforcer.plan.new_cgroups import NewCgroupFence
 from numapin_enforcer.plan.writes.ordered import plan
 from support.fakes.worlds.reconciler_world import EXCLUSIVE, NAMES, OTHER, A, C, own
 from support.fakes.worlds.reconciler_world import World as SmallWorld
-from support.values.kernel_laws import Watch, assert_reached
-from support.values.kernel_passes import enforce, holders, in_force, patient
-from support.values.kernel_worlds import World, born, worlds
+from support.values.kernel.laws import Watch, assert_reached
+from support.values.kernel.passes import enforce, holders, in_force, patient
+from support.values.kernel.worlds import World, born, worlds
 from support.values.specs_and_trees import spec
 
 SPEC = spec(own("exclusive", "4-7"))

@@ -12,8 +12,8 @@ from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.hardware.part import Withheld, part_of
 from numapin_enforcer.plan.writes.ordered import plan
-from support.values.kernel_passes import enforce, in_force, patient
-from support.values.kernel_worlds import World, specs, worlds
+from support.values.kernel.passes import enforce, in_force, patient
+from support.values.kernel.worlds import World, specs, worlds
 
 
 def restricted(data: st.DataObject, world: World, model: KernelModel) -> Topology:

@@ -12,14 +12,14 @@ from numapin_api.topology import Topology
 from numapin_campaigns.laws.cgroup_tree import alone
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes.ordered import plan
-from support.values.kernel_laws import (
+from support.values.kernel.laws import (
     Watch,
     assert_mems_stayed,
     assert_reached,
     has_now,
     held_now,
 )
-from support.values.kernel_passes import (
+from support.values.kernel.passes import (
     copy_of,
     enforce,
     holders,
@@ -28,7 +28,7 @@ from support.values.kernel_passes import (
     refuse,
     some_tree,
 )
-from support.values.kernel_worlds import (
+from support.values.kernel.worlds import (
     NAMING,
     World,
     born,

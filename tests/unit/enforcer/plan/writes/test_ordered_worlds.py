@@ -13,9 +13,9 @@ from numapin_campaigns.histories.kernel.model import KernelModel
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Setting, Step, Write
 from numapin_enforcer.plan.writes.ordered import plan
-from support.values.kernel_laws import exclusive_containers
-from support.values.kernel_passes import holders, patient, tree_after_a_spec, tree_of_others
-from support.values.kernel_worlds import NAMING, World, worlds
+from support.values.kernel.laws import exclusive_containers
+from support.values.kernel.passes import holders, patient, tree_after_a_spec, tree_of_others
+from support.values.kernel.worlds import NAMING, World, worlds
 
 OFTEN = 3
 """The least number of the 120 worlds that must contain each kind."""

@@ -24,9 +24,9 @@ from support.fakes.worlds.reconciler_world import (
     World,
     own,
 )
-from support.values.kernel_laws import Watch, held_now
-from support.values.kernel_passes import in_force, patient, refuse
-from support.values.kernel_worlds import worlds
+from support.values.kernel.laws import Watch, held_now
+from support.values.kernel.passes import in_force, patient, refuse
+from support.values.kernel.worlds import worlds
 from support.values.specs_and_trees import spec
 
 SHARED, MINE = f"{OTHER}/{B}", f"{EXCLUSIVE}/{A}"

@@ -13,8 +13,8 @@ from numapin_enforcer.cgroups.apply import Outcome, apply, unblocked
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.writes.ordered import plan
-from support.values.kernel_laws import held_now
-from support.values.kernel_worlds import World, followers, scattered, specs
+from support.values.kernel.laws import held_now
+from support.values.kernel.worlds import World, followers, scattered, specs
 
 patient = settings(
     max_examples=50,

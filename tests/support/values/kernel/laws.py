@@ -15,7 +15,7 @@ from numapin_enforcer.cgroups.tree import CgroupTree, Tree, contains, parent
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.status.in_force.summary import in_force
-from support.values.kernel_worlds import World
+from support.values.kernel.worlds import World
 
 
 def has_now(tree: Tree) -> dict[str, CpuSet]:
