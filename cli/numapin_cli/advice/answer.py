@@ -11,10 +11,10 @@ from numapin_cli.advice.policies import explain_policy
 from numapin_cli.inputs.described_cluster import observed, pod_with_claims
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.live.asked_objects import Asked
-from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.own_words import OwnWords
 from numapin_cli.live.target import NODE, POLICY
+from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.records import PolicyView
 

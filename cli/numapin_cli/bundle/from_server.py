@@ -17,9 +17,9 @@ from numapin_cli.bundle.collected import Collected
 from numapin_cli.bundle.own_pods import masked, own_pod
 from numapin_cli.bundle.reduced import reduced
 from numapin_cli.inputs.manifests import section
-from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.reader import ALIVE, Reader
 from numapin_cli.live.server import is_unknown_resource, said
+from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import BadRequestError, ClientError, NotFoundError
 from numapin_client.resources import (

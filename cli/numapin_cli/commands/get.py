@@ -12,12 +12,12 @@ from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import Manifest
 from numapin_cli.inputs.objects import read_objects
 from numapin_cli.live.follow import follow
-from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import add_server_arguments, ask_server
+from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_client.client import ApiClient
 from numapin_client.errors import ForbiddenError

@@ -10,10 +10,10 @@ from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.objects import Objects, combined
 from numapin_cli.inputs.workloads.rollouts import first_step
 from numapin_cli.inputs.workloads.workload import Workload
-from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.target import NODE, POD, POLICY, Target
+from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import (

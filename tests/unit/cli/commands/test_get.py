@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from numapin_cli.live.near_names import did_you_mean
 from numapin_cli.main import main
+from numapin_cli.near_names import did_you_mean
 from numapin_client.resources import NODE_ASSIGNMENTS, NODE_REPORTS, NODES, Resource
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import asked, fill, kubeconfig
