@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from numapin_api.names import ALPHA
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
@@ -21,6 +23,9 @@ GONE_SECONDS: Final = 60.0
 KIND_GONE_SECONDS: Final = 600.0
 """The same while it says that it does not know the kind. It says so for seconds when it starts, and
 for minutes when the CRD is replaced."""
+
+_OLDER: Final = replace(NODE_ASSIGNMENTS, version=ALPHA)
+"""All that CRDs of 0.1 serve: an object that is there is not gone, although it is not watched."""
 
 LOOK_SECONDS: Final = 5.0
 """How often to look whether the object is missing."""
@@ -106,14 +111,22 @@ class AssignmentWatch:
         if now - self._missing[0] < delay_seconds:
             return LOOK_SECONDS
         self._missing = None
-        try:
-            await self._api.get(NODE_ASSIGNMENTS, self._key)
-        except NotFoundError:
+        if await self._is_gone():
             LOG.info("this node has no NodeAssignment", extra={"node": self._key.name})
             self.gone, self.body = True, None
             self._observe(None)
             self._wake.set()
         return LOOK_SECONDS
+
+    async def _is_gone(self) -> bool:
+        """Whether the API server has no such object, in this version or in that of 0.1."""
+        for resource in (NODE_ASSIGNMENTS, _OLDER):
+            try:
+                await self._api.get(resource, self._key)
+            except NotFoundError:
+                continue
+            return False
+        return True
 
     def _absence_delay_seconds(self) -> float | None:
         """After how long the object counts as gone; None if it is there, or that is unknown."""
