@@ -28,20 +28,28 @@ FINE = condition("Stalled", holds=False, reason="NotStalled")
 STALLED = condition("Stalled", reason="NodesStalled", message="node-1: CPUsWithheld")
 
 
-def health(check: str, status: Any, **metadata: Any) -> tuple[str, str]:
+PREFIX = "resource.customizations.health.numapin.io_"
+
+
+def health(kind: str, status: Any, spec: Any = None, **metadata: Any) -> tuple[str, str]:
     lua = LuaRuntime(register_eval=False, register_builtins=False)
     lua.execute(SANDBOX)
-    body = {"metadata": {"name": "a", "generation": 2} | metadata}
+    body = {"kind": kind, "metadata": {"name": "a", "generation": 2} | metadata}
     if status is not None:
         body["status"] = status
+    if spec is not None:
+        body["spec"] = spec
     lua.globals()["obj"] = lua.table_from(body, recursive=True)
-    answer = lua.execute(check)
+    answer = lua.execute(CHECKS[f"{PREFIX}{kind}"])
     return answer["status"], answer["message"]
 
 
-@pytest.fixture(params=sorted(CHECKS))
-def check(request: pytest.FixtureRequest) -> str:
-    return CHECKS[request.param]
+KINDS = tuple(key.removeprefix(PREFIX) for key in sorted(CHECKS))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.mark.parametrize(
@@ -61,23 +69,38 @@ def check(request: pytest.FixtureRequest) -> str:
     ids=["ready", "under way", "stalled", "stalled elsewhere", "neither", "bare", "none"],
 )
 def test_conditions_become_health(
-    check: str, conditions: list[Any], expected: tuple[str, str]
+    kind: str, conditions: list[Any], expected: tuple[str, str]
 ) -> None:
-    assert health(check, {"observedGeneration": 2, "conditions": conditions}) == expected
+    observed = {} if kind == "NodeReport" else {"observedGeneration": 2}
+    assert health(kind, observed | {"conditions": conditions}) == expected
 
 
+@pytest.mark.parametrize("kind", ["CpuPolicy", "NodeAssignment"])
 @pytest.mark.parametrize("status", [None, {}, {"observedGeneration": 1, "conditions": [READY]}])
-def test_an_older_report_says_nothing_of_the_newest_spec(check: str, status: Any) -> None:
+def test_an_older_report_says_nothing_of_the_newest_spec(kind: str, status: Any) -> None:
     said = "numapin has not reported on the newest spec yet"
-    assert health(check, status) == ("Progressing", said)
+    assert health(kind, status) == ("Progressing", said)
 
 
-def test_what_is_being_deleted_is_not_healthy(check: str) -> None:
+def test_a_report_that_nobody_has_written_yet_is_not_healthy() -> None:
+    said = "the condition Ready is not true yet"
+    assert health("NodeReport", None) == ("Progressing", said)
+
+
+def test_an_assignment_with_a_report_of_its_own_has_no_conditions() -> None:
+    said = "the NodeReport of this name says what is in force"
+    lines = {"pools": {"sharedCPUs": "0-3"}, "assigned": []}
+    assert health("NodeAssignment", None, lines) == ("Healthy", said)
+    assert health("NodeAssignment", {"refused": 1}, lines) == ("Healthy", said)
+    for waits in ({}, {"mode": "Static"}, {"pools": {"shared": "0-3"}}):
+        assert health("NodeAssignment", None, waits)[0] == "Progressing"
+
+
+def test_what_is_being_deleted_is_not_healthy(kind: str) -> None:
     status = {"observedGeneration": 2, "conditions": [READY]}
-    deleted = health(check, status, deletionTimestamp="2026-01-01T00:00:00Z")
+    deleted = health(kind, status, deletionTimestamp="2026-01-01T00:00:00Z")
     assert deleted == ("Progressing", "is being deleted")
 
 
-def test_both_kinds_have_a_check() -> None:
-    prefix = "resource.customizations.health.numapin.io_"
-    assert sorted(CHECKS) == [f"{prefix}CpuPolicy", f"{prefix}NodeAssignment"]
+def test_every_kind_with_conditions_has_a_check() -> None:
+    assert KINDS == ("CpuPolicy", "NodeAssignment", "NodeReport")

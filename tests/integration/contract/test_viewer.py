@@ -46,17 +46,18 @@ def may(kubectl: Kubectl, user: str, verb: str, resource: str, namespace: str = 
     return bool(json.loads(answer)["status"].get("allowed"))
 
 
-def reads_both(kubectl: Kubectl, user: str) -> bool:
-    kinds = ("nodeassignments.numapin.io", "cpupolicies.numapin.io")
-    return all(may(kubectl, user, verb, kind) for kind in kinds for verb in ("get", "list"))
+def reads_all(kubectl: Kubectl, user: str) -> bool:
+    kinds = ("nodeassignments", "nodereports", "nodetopologies", "cpupolicies")
+    groups = [f"{kind}.numapin.io" for kind in kinds]
+    return all(may(kubectl, user, verb, kind) for kind in groups for verb in ("get", "list"))
 
 
 async def test_a_viewer_of_the_cluster_reads_and_does_not_write(
     installed: Kubectl, user: str
 ) -> None:
-    assert not reads_both(installed, user)
+    assert not reads_all(installed, user)
     bind(installed, "clusterrolebinding", VIEWER, user)
-    await eventually(partial(reads_both, installed, user))
+    await eventually(partial(reads_all, installed, user))
     for verb in ("create", "update", "patch", "delete"):
         assert not may(installed, user, verb, "nodeassignments.numapin.io")
     assert not may(installed, user, "list", "pods")
@@ -69,7 +70,7 @@ async def test_a_role_in_a_namespace_shows_nothing(installed: Kubectl, user: str
     try:
         bind(installed, "rolebinding", user, user)
         await eventually(lambda: may(installed, user, "list", "pods", "default"))
-        assert not reads_both(installed, user)
+        assert not reads_all(installed, user)
     finally:
         installed("delete", "clusterrole", user)
 
@@ -96,17 +97,17 @@ async def test_view_takes_it_in_only_if_an_administrator_says_so(
     bind(kubectl, "clusterrolebinding", "view", user)
     bind(kubectl, "rolebinding", "view", f"{user}-of-one")
     await eventually(lambda: may(kubectl, user, "list", "pods"))
-    assert not reads_both(kubectl, user)
+    assert not reads_all(kubectl, user)
     label = "rbac.authorization.k8s.io/aggregate-to-view"
     kubectl("label", AGGREGATED, f"{label}=true")
     try:
-        await eventually(partial(reads_both, kubectl, user))
+        await eventually(partial(reads_all, kubectl, user))
         assert may(kubectl, f"{user}-of-one", "list", "pods", "default")
-        assert not reads_both(kubectl, f"{user}-of-one")
+        assert not reads_all(kubectl, f"{user}-of-one")
     finally:
         kubectl("label", AGGREGATED, f"{label}-")
         kubectl("delete", "rolebinding", f"{user}-of-one")
-    await eventually(lambda: not reads_both(kubectl, user))
+    await eventually(lambda: not reads_all(kubectl, user))
 
 
 async def test_a_role_of_ones_own_takes_it_in(aggregating: Kubectl, user: str) -> None:
@@ -115,6 +116,6 @@ async def test_a_role_of_ones_own_takes_it_in(aggregating: Kubectl, user: str) -
     kubectl("create", "clusterrole", name, f"--aggregation-rule={rule}")
     try:
         bind(kubectl, "clusterrolebinding", name, user)
-        await eventually(partial(reads_both, kubectl, user))
+        await eventually(partial(reads_all, kubectl, user))
     finally:
         kubectl("delete", "clusterrole", name)
