@@ -33,7 +33,7 @@ STATIC: Mapping[str, Any] = {
 }
 STATE_FILES = ("cpu_manager_state", "memory_manager_state")
 OWN, SHARED = CpuSet.parse("1"), CpuSet.parse("0")
-KINDS = "nodes,namespaces,pods,numapin"
+KINDS = "nodes,namespaces,pods,cpupolicies,nodeassignments,nodereports,nodetopologies"
 AGENTS = frozenset({"operator", "enforcer"})
 
 

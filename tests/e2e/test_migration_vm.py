@@ -35,7 +35,7 @@ POLICY = policy(
     memory={"policy": "Static", "reserved": [{"numaNode": 0, "memory": "50Mi"}]},
 )
 STATE_FILES = [f"{KUBELET_ROOT}/{name}_manager_state" for name in ("cpu", "memory")]
-KINDS = "nodes,namespaces,pods,numapin"
+KINDS = "nodes,namespaces,pods,cpupolicies,nodeassignments,nodereports,nodetopologies"
 OWN, SHARED = ("4-5", "1"), ("0-3,6-7", "0-1")
 
 

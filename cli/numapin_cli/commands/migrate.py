@@ -59,7 +59,7 @@ _EPILOG: Final = """\
 examples:
   numapin migrate --kubelet-config /var/lib/kubelet/config.yaml --node worker-1 > policy.yaml
   kubectl get --raw /api/v1/nodes/worker-1/proxy/configz | numapin migrate --kubelet-config -
-  kubectl get nodes,ns,pods,numapin -A -o json > now.json
+  kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o json > now.json
   numapin migrate --check --cluster now.json --node worker-1         as root on worker-1
   numapin migrate --check --cluster now.json --node worker-1 -f policy.yaml \\
       --cpu-manager-state ./cpu_manager_state --memory-manager-state ./memory_manager_state

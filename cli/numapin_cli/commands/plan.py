@@ -56,7 +56,7 @@ _EPILOG: Final = """\
 examples:
   numapin plan -f policy.yaml -f pods.yaml
   helm template shop ./chart | numapin plan -f policy.yaml -f -
-  kubectl get nodes,ns,pods,numapin -A -o json > now.json
+  kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o json > now.json
   numapin plan --cluster now.json -f edited-policy.yaml -o diff     what this edit would change
   numapin plan --cluster now.json -f pod.yaml --node worker-1       what this pod would get there
 """

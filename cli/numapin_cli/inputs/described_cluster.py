@@ -57,7 +57,7 @@ def on_a_machine(objects: Objects, machine: Topology, node: str | None) -> Descr
         first = next(iter(assignments.values()))
         raise CommandError(
             f"{first.source}: there is a NodeAssignment and no Node; add the Nodes"
-            " (kubectl get nodes,ns,pods,numapin -A -o yaml)"
+            " (kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o yaml)"
         )
     pods = objects.of("Pod")
     name = node or _only_node(pods.values()) or _MACHINE
@@ -229,7 +229,7 @@ def _check_complete(state: ClusterState, objects: Objects) -> None:
     if "Pod" not in objects.by_kind and any(view.spec.containers for view in written):
         raise CommandError(
             "no Pod is given, although NodeAssignments list containers; add the Pods"
-            " (kubectl get nodes,ns,pods,numapin -A -o yaml)"
+            " (kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o yaml)"
         )
     for name in state.nodes:
         for governing in state.policies_of(name)[:1]:

@@ -4,15 +4,15 @@ An API server with older CRDs does not know the kinds of reports. A login may la
 them, which is noted. A NodeAssignment is shown alone then.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Sequence
+from typing import Final, TypeVar
 
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.node_objects import whole, with_parts
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.server import is_unknown_resource, said
 from numapin_client.client import Source
-from numapin_client.errors import ForbiddenError, NotFoundError
+from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_client.resources import (
     NODE_ASSIGNMENTS,
     NODE_REPORTS,
@@ -22,6 +22,8 @@ from numapin_client.resources import (
 )
 
 _PARTS: Final = (NODE_REPORTS, NODE_TOPOLOGIES)
+
+T = TypeVar("T")
 
 
 class NodeParts:
@@ -41,14 +43,14 @@ class NodeParts:
     async def all(self) -> list[Manifest]:
         """Every NodeAssignment, as v1alpha1 has it."""
         parts = await together(self._every(one) for one in _PARTS)
-        assignments = await self._reader.all(NODE_ASSIGNMENTS)
+        assignments = await self._noteless(self._reader.all(NODE_ASSIGNMENTS))
         self._forget_notes(assignments)
         return with_parts([*assignments, *(each for listed in parts for each in listed)])
 
     async def one(self, node: str) -> Manifest | None:
         """That of a node; None if it has none."""
         report, topology = await together(self._part(one, node) for one in _PARTS)
-        assignment = await self._reader.one(NODE_ASSIGNMENTS, Key(node))
+        assignment = await self._noteless(self._reader.one(NODE_ASSIGNMENTS, Key(node)))
         self._forget_notes([assignment] if assignment else [])
         return whole(assignment, report, topology) if assignment else None
 
@@ -80,9 +82,17 @@ class NodeParts:
             return False
         return True
 
+    async def _noteless(self, read: Awaitable[T]) -> T:
+        """What is read; without it, what else could not be read does not matter."""
+        try:
+            return await read
+        except ClientError:
+            self.notes.clear()
+            raise
+
     def _forget_notes(self, assignments: Sequence[Manifest]) -> None:
         """Nothing is missing where enforcers report in the NodeAssignments themselves."""
-        if all("observedGeneration" in section(one.content, "status") for one in assignments):
+        if all(section(one.content, "status").get("observedGeneration") for one in assignments):
             self.notes.clear()
 
     def _note(self, resource: Resource, error: ForbiddenError | NotFoundError) -> None:

@@ -17,7 +17,11 @@ from support.values.operator import condition, enforcer_status
 async def foresee(world: RealWorld, node: str, edited: Json) -> Json:
     """What `numapin plan` says of an edit of the policy, from what kubectl shows of the cluster."""
     kubectl, dump, edit = world.plane.kubectl, world.folder / "now.yaml", world.folder / "edit.yaml"
-    dump.write_text(kubectl("get", "nodes,ns,pods,numapin", "-A", "-o", "yaml"))
+    dump.write_text(
+        kubectl(
+            "get", "nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies", "-A", "-o", "yaml"
+        )
+    )
     metadata = {"name": world.name("policy")}
     kind = {"apiVersion": "numapin.io/v1beta1", "kind": "CpuPolicy", "metadata": metadata}
     edit.write_text(

@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -97,3 +98,15 @@ def contents(archive: bytes) -> dict[str, str]:
             assert stream is not None
             found[member.name.partition("/")[2]] = stream.read().decode()
     return found
+
+
+class Bare(NamedTuple):
+    """What a command answered before the CRDs were installed."""
+
+    status: int
+    error: str
+
+
+async def ask(kubeconfig: Path, *words: str) -> int:
+    """Run a command against the server of a kubeconfig; returns its exit status."""
+    return await asyncio.to_thread(main, [*words, "--kubeconfig", str(kubeconfig)])
