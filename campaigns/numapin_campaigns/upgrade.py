@@ -3,9 +3,9 @@
 The programs of a tag or commit of this repository are installed in a virtual environment of their
 own, and start as the operator, enforcer and standby of a lab with the real kubelet. Then CRDs and
 programs are replaced, one after the other, in four orders: CRDs first and back with them last,
-and between them either the operator or the enforcer first. After each step the
-container must still be reported exclusive, and all the time, about each millisecond, the kernel
-must show it and its neighbour on their own CPUs.
+and between them either the operator or the enforcer first. Before programs go back, the operator
+writes the form of 0.1. After each step the container must still be reported exclusive, and all the
+time, about each millisecond, the kernel must show it and its neighbour on their own CPUs.
 """
 
 import argparse
@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from numapin_api import names
+from numapin_api.forms.spec import has_lines
 from numapin_api.nodeassignment import NodeAssignment
 from numapin_campaigns.frame.command import Campaign, add_keep
 from numapin_campaigns.frame.judge import Verdict
 from numapin_campaigns.frame.labs import lab_on_this_machine
 from numapin_campaigns.frame.plain import PlainReport
 from numapin_campaigns.recording.recording import Change, Recording, recording
+from numapin_client.resources import NODE_ASSIGNMENTS, NODE_REPORTS, NODE_TOPOLOGIES, Key
 from numapin_lab.components.build import Say
 from numapin_lab.controlplane.node_objects import read_node
 from numapin_lab.images.build import CHECKOUT
@@ -35,11 +37,14 @@ from numapin_lab.running_lab import BUSY, RunningLab, eventually, pod, policy
 
 WANTED: Final = {"owner": "1", "neighbour": "0"}
 STOP_SECONDS: Final = 30.0
+OLD_FORM: Final = "form of 0.1"
+"""The operator of this commit writes what programs of 0.1 read (docs/upgrading.md)."""
+
 ORDERS: Final = (
     ("to this commit, operator first", True, ("crds", "operator", "standby", "enforcer")),
-    ("back, enforcer first", False, ("enforcer", "standby", "operator", "crds")),
+    ("back, enforcer first", False, (OLD_FORM, "enforcer", "standby", "operator", "crds")),
     ("to this commit, enforcer first", True, ("crds", "enforcer", "standby", "operator")),
-    ("back, operator first", False, ("operator", "enforcer", "standby", "crds")),
+    ("back, operator first", False, (OLD_FORM, "operator", "enforcer", "standby", "crds")),
 )
 
 
@@ -103,6 +108,8 @@ class Upgrade:
         if part == "crds":
             folder = str(release.sources / "crds")
             self.lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", folder)
+        elif part == OLD_FORM:
+            self._write_old_form()
         elif part == "standby":
             if (pid := self.lab.cluster.standby.pid()) is not None:
                 stop(pid, STOP_SECONDS)
@@ -117,6 +124,21 @@ class Upgrade:
         time.sleep(self.seconds)
         eventually(self.is_reported, True)
         self.progress(f"upgrade:   {part}: {release.name}")
+
+    def _write_old_form(self) -> None:
+        """Have the operator write the form of 0.1; returns when nothing is left of the newer."""
+        agent = self.lab.agent("operator")
+        agent = replace(agent, options=(*agent.options, "--assignment-form=v1alpha1"))
+        agent.stop()
+        agent.start()
+        agent.wait_ready()
+        self.lab.wait(self._has_old_form, "the form of 0.1 to be written")
+
+    def _has_old_form(self) -> bool:
+        api, key = self.lab.cluster.api, Key(self.lab.node)
+        parts = (NODE_REPORTS.path(key), NODE_TOPOLOGIES.path(key))
+        spec = api.get(NODE_ASSIGNMENTS.path(key))["spec"]
+        return not has_lines(spec) and not any(map(api.exists, parts))
 
     def is_reported(self) -> bool:
         """Whether the newest assignment is in force, with the exclusive container."""
@@ -138,7 +160,8 @@ class Upgrade:
             for title, is_newer, parts in ORDERS:
                 self.progress(f"upgrade: {title}")
                 for part in parts:
-                    self.replace(part, newer if is_newer else older)
+                    is_new = is_newer or part == OLD_FORM
+                    self.replace(part, newer if is_new else older)
         return found
 
 
