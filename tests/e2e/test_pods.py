@@ -38,9 +38,11 @@ def test_a_pod_gets_an_exclusive_cpu_and_all_others_leave_it(lab: RunningLab) ->
 
     assert lab.allowed("owner") == OWN
     assert lab.allowed("neighbour") == SHARED
-    row = lab.kubectl("get", "nodeassignments", lab.node).splitlines()[1].split()
-    assert row[1:-1] == ["e2e", "Static", "1", "0", "0", "0", "0", "0", "True"]
-    assert row[-1], "the age"
+    decided = lab.kubectl("get", "nodeassignments", lab.node).splitlines()[1].split()
+    assert decided[1:5] == ["e2e", "Static", "0", "0"]
+    reported = lab.kubectl("get", "nodereports", lab.node).splitlines()[1].split()
+    assert reported[1:7] == ["1", "0", "0", "0", "True", "Enforced"]
+    assert reported[-1], "the age"
 
 
 @pytest.mark.from_source("numapin's own requests leave room for one whole CPU of two")

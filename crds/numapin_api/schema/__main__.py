@@ -17,7 +17,7 @@ from numapin_api.schema.plain_module import NODE, OPERATOR, plain_module
 REASONS_HEAD: Final = """\
 # Reasons
 
-Each condition of a CpuPolicy or NodeAssignment, each entry of `spec.refused` and each Event gives
+Each condition of a CpuPolicy or NodeReport, each refusal in a NodeAssignment and each Event gives
 one of these reasons. [Troubleshooting](operations.md) says what to do about them. `make schema`
 writes this page.
 
