@@ -23,8 +23,7 @@ from numapin_operator.nodes.decide import NodePicture, decide
 from numapin_operator.nodes.decide.decision import Moment
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView
-from numapin_operator.placement import PodView, plan_with, resolve
-from numapin_operator.placement.resize.settled import forget
+from numapin_operator.placement import PodView, forget_settled, plan_with, resolve
 
 SHAPE = Shape(2, 8, 28, 4)
 BESIDE = (0, 50, 125, 250)
@@ -49,7 +48,7 @@ def whole_plans() -> list[Json]:
         {
             "pods": beside,
             "plan us": _measured(_planning(topology, CPUS), beside),
-            "first us": _measured(_planning(topology, CPUS), beside, before=forget),
+            "first us": _measured(_planning(topology, CPUS), beside, before=forget_settled),
             "with memory us": _measured(_planning(topology, MEMORY), beside),
             "decision us": _measured(_deciding(topology, CPUS), beside),
         }

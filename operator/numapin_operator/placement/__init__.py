@@ -61,6 +61,7 @@ from numapin_operator.placement.requests import (
     exclusive_cpus,
     pod_cpus,
 )
+from numapin_operator.placement.resize.settled import forget_settled
 
 __all__ = [
     "CPU",
@@ -105,6 +106,7 @@ __all__ = [
     "exclusive_cpus",
     "fewest_moves",
     "finished",
+    "forget_settled",
     "free_hugepages",
     "hold_unaccepted",
     "is_dropped",

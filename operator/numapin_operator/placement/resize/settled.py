@@ -58,7 +58,7 @@ _KNOWN: Final[dict[str, Settled]] = {}
 """The last plans' pods by UID, the oldest first."""
 
 
-def forget() -> None:
+def forget_settled() -> None:
     """Forget all pods, as a new process knows none."""
     _KNOWN.clear()
 
