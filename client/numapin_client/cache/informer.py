@@ -226,8 +226,9 @@ class Informer(Generic[T]):
         chunk = await chunks.read()
         if newest and is_older(chunk.resource_version, str(newest)):
             self._start_over(chunk.resource_version, newest)
-        gone.difference_update(map(Key.of, chunk.items))
-        await self._in_slices(chunk.items, self._store.put)
+        items = [item for item in chunk.items if self._timing.takes(item)]
+        gone.difference_update(map(Key.of, items))
+        await self._in_slices(items, self._store.put)
         return chunk.resource_version
 
     async def _in_slices(
@@ -275,11 +276,13 @@ class Informer(Generic[T]):
             self._watching = None
 
     def _watch_timing(self) -> WatchTiming:
+        session_seconds, grace_seconds = SHORT_WATCH_SECONDS, SHORT_GRACE_SECONDS
         if self._is_behind():
             self._short_watches += 1
-            return WatchTiming(SHORT_WATCH_SECONDS, SHORT_WATCH_SECONDS + SHORT_GRACE_SECONDS)
-        session_seconds = self._random.uniform(*self._timing.session_seconds)
-        return WatchTiming(session_seconds, session_seconds + self._timing.grace_seconds)
+        else:
+            session_seconds = self._random.uniform(*self._timing.session_seconds)
+            grace_seconds = self._timing.grace_seconds
+        return WatchTiming(session_seconds, session_seconds + grace_seconds, self._timing.sieve)
 
     def _fell_behind(self) -> None:
         if self.behind_since is None:
@@ -287,7 +290,7 @@ class Informer(Generic[T]):
 
     def _apply(self, event: WatchEvent) -> Change[T] | None:
         self._version = event.body["metadata"]["resourceVersion"]
-        if event.kind == BOOKMARK:
+        if event.kind == BOOKMARK or not self._timing.takes(event.body):
             return None
         if event.kind == DELETED:
             return self._store.drop(Key.of(event.body), self._version)

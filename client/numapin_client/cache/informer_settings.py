@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from numapin_client.cache.sieve import Sieve
 from numapin_client.client import CHUNK_LIMIT
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
+from numapin_client.resources import Json
 from numapin_daemon.clock import Clock, SystemClock
 
 BATCH: Final = 20
@@ -24,7 +26,7 @@ SHORT_GRACE_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class InformerTiming:
-    """How long an informer waits, in seconds.
+    """How long an informer waits, in seconds, and what it leaves out.
 
     Attributes:
         session_seconds: the shortest and the longest time after which the server ends a watch, so
@@ -42,6 +44,7 @@ class InformerTiming:
         very_short_seconds: a watch that ends sooner without an event is not started again at
             once, as in client-go.
         clock: measures and waits; the machine's clock by default.
+        sieve: which objects are copied; None copies all.
     """
 
     session_seconds: tuple[float, float] = (300.0, 600.0)
@@ -52,6 +55,11 @@ class InformerTiming:
     chunk_limit: int = CHUNK_LIMIT
     very_short_seconds: float = 1.0
     clock: Clock = field(default_factory=SystemClock)
+    sieve: Sieve | None = None
+
+    def takes(self, body: Json) -> bool:
+        """Whether an object is copied."""
+        return self.sieve is None or self.sieve.takes(body)
 
     def most_seconds(self, error: ClientError) -> float:
         """The upper bound of the wait after a failure."""

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequen
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from numapin_client.cache.sieve import Sieve
 from numapin_client.client import Source
 from numapin_client.errors import ConnectionFailedError, MalformedAnswerError, error_of
 from numapin_client.resources import Json
@@ -28,15 +29,17 @@ class WatchEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchTiming:
-    """How long one watch may last.
+    """How long one watch may last, and what is read of it.
 
     Attributes:
         session_seconds: when the server ends it.
         idle_seconds: how long the server may be silent.
+        sieve: drops lines before they are parsed; None drops none.
     """
 
     session_seconds: float
     idle_seconds: float
+    sieve: Sieve | None = None
 
 
 async def watch(
@@ -65,7 +68,8 @@ async def watch(
     async with connection.stream(request, timing.idle_seconds) as response:
         yield ()
         async for lines in split_lines(response.content.iter_any(), asked):
-            yield [_event(connection.parse(line, asked), asked) for line in lines]
+            kept = lines if timing.sieve is None else filter(timing.sieve.may_want, lines)
+            yield [_event(connection.parse(line, asked), asked) for line in kept]
 
 
 async def split_lines(chunks: AsyncIterable[bytes], asked: str) -> AsyncIterator[list[bytes]]:
