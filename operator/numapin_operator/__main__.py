@@ -8,8 +8,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -27,7 +27,8 @@ from numapin_daemon.clock import SystemClock
 from numapin_daemon.extras import needs_extra
 from numapin_daemon.logs.lines import setup_logging
 from numapin_daemon.probes.server import AddressError, serve_probes
-from numapin_daemon.telemetry.export import exporting
+from numapin_daemon.telemetry.export import Exporting, exporting
+from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.api_server import ApiCluster
 from numapin_operator.heartbeats.marker import Marker
 from numapin_operator.heartbeats.watcher import lease_informer
@@ -35,10 +36,13 @@ from numapin_operator.installation.check import InstallationCheck
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.settings import Settings, parse_settings
+from numapin_operator.shards.division import Portion
+from numapin_operator.shards.elector import Holding, take_shards
 
 with needs_extra("numapin-operator", "operator", {"kopf": "kopf"}):
     from numapin_operator.application import Application
     from numapin_operator.observe.policy_source.kopf_source import CHATTY_LOGGERS
+    from numapin_operator.replica import Replica
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -115,39 +119,87 @@ async def operate(settings: Settings, login: Login) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    throttle = Throttle(settings.kube_api_qps, settings.kube_api_burst)
+    if settings.shards > 1:
+        await _share(settings, login, throttle, stop)
+    else:
+        await _lead_all(settings, login, throttle, stop)
+    _log.info("stopped")
+
+
+async def _lead_all(
+    settings: Settings, login: Login, throttle: Throttle, stop: asyncio.Event
+) -> None:
+    """Plan all nodes while this operator leads."""
     leadership = Leadership()
     async with AsyncExitStack() as stack:
-        throttle = Throttle(settings.kube_api_qps, settings.kube_api_burst)
-        api = await stack.enter_async_context(
-            connect(login, user_agent=USER_AGENT, throttle=throttle)
-        )
+        building = _building(settings, login, throttle, leadership)
+        application = await stack.enter_async_context(building)
+        sent = await stack.enter_async_context(_exporting(application.meter))
+        application.trace_to(sent.traces)
+        await stack.enter_async_context(serve_probes(application.health(), settings.health_address))
+        lead = _lead(application, leadership, settings, login)
+        await _run_until(stop, application, lead)
+
+
+async def _share(settings: Settings, login: Login, throttle: Throttle, stop: asyncio.Event) -> None:
+    """Plan the nodes of each shard that this operator leads."""
+
+    @asynccontextmanager
+    async def build(portion: Portion, holding: Holding) -> AsyncIterator[Application]:
+        leadership = holding.leadership
+        share = portion, replica.meter
+        async with _building(settings, login, throttle, leadership, share) as application:
+            application.trace_to(sent.traces)
+            yield application
+
+    replica = Replica(settings.shards, build)
+    async with AsyncExitStack() as stack:
+        sent = await stack.enter_async_context(_exporting(replica.meter))
+        await stack.enter_async_context(serve_probes(replica.health(), settings.health_address))
+        hold = take_shards(login, settings.namespace, socket.gethostname(), replica.holdings)
+        await _run_until(stop, replica, hold)
+
+
+@asynccontextmanager
+async def _building(
+    settings: Settings,
+    login: Login,
+    throttle: Throttle,
+    leadership: Leadership,
+    share: tuple[Portion, Meter] | None = None,
+) -> AsyncIterator[Application]:
+    """The parts that plan all nodes, or those of a portion, with a connection of their own."""
+    async with connect(login, user_agent=USER_AGENT, throttle=throttle) as api:
         api.connection.before_write = leadership.check
         api.connection.load_json = partial(from_json, cache_strings="keys")
         reporter = Reporter(f"{names.GROUP}/{names.OPERATOR_FIELD_MANAGER}", socket.gethostname())
         cluster = ApiCluster(api, reporter, settings.namespace)
         application = Application(api, cluster, leadership, login)
+        wants = None
+        if share is not None:
+            application.serve_only(*share)
+            wants = share[0].has
         marker = Marker(api, settings.namespace, reporter, application.clock)
-        application.watch_heartbeats(lease_informer(api, settings.namespace), marker)
+        application.watch_heartbeats(lease_informer(api, settings.namespace, wants), marker)
         application.watch_revisions(api, settings.namespace)
         application.annotate(cpus=settings.annotate_pods, refusals=settings.annotate_refusals)
         if settings.assignment_form != names.VERSION:
             application.write_old_form()
-        about = {"service.instance.id": socket.gethostname()}
-        sent = await stack.enter_async_context(
-            exporting(USER_AGENT, about, application.meter, os.environ, MOST_SPANS)
-        )
-        application.trace_to(sent.traces)
-        await stack.enter_async_context(serve_probes(application.health(), settings.health_address))
-        await _run_until(stop, application, _lead(application, leadership, settings, login))
-    _log.info("stopped")
+        yield application
+
+
+def _exporting(meter: Meter) -> AbstractAsyncContextManager[Exporting]:
+    about = {"service.instance.id": socket.gethostname()}
+    return exporting(USER_AGENT, about, meter, os.environ, MOST_SPANS)
 
 
 async def _run_until(
-    stop: asyncio.Event, application: Application, lead: Coroutine[Any, Any, None]
+    stop: asyncio.Event, work: "Application | Replica", lead: Coroutine[Any, Any, None]
 ) -> None:
     """Run every part. At the end all writing stops before the Lease is released."""
     async with asyncio.TaskGroup() as tasks:
-        parts = application.parts().items()
+        parts = work.parts().items()
         running = [tasks.create_task(part, name=name) for name, part in parts]
         leading = tasks.create_task(lead, name="leading")
         await stop.wait()

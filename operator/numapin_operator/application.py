@@ -19,6 +19,7 @@ from numapin_daemon.probes.health import Health
 from numapin_daemon.probes.loop_lag import LoopLag
 from numapin_daemon.telemetry.exposition import MetricsPage
 from numapin_daemon.telemetry.meter import Meter
+from numapin_daemon.telemetry.metric import Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_operator.api_server import Cluster
@@ -28,7 +29,7 @@ from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.missing_rights import MissingRights
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, Outage, describe_outages
+from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, describe_outages, outages_of
 from numapin_operator.observe.informers import (
     build_informers,
     catch_up_if_allowed,
@@ -40,6 +41,7 @@ from numapin_operator.observe.policy_source.kopf_source import EventHandlers, Ko
 from numapin_operator.observe.policy_source.list_comparison import ListComparison
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.placement import PodView
+from numapin_operator.shards.division import Portion
 from numapin_operator.telemetry.pod_paths import PodPaths
 from numapin_operator.telemetry.readings import Readings
 from numapin_operator.telemetry.states import NO_NODES, NOTHING_WAITS, Written
@@ -86,25 +88,13 @@ class Application:
         """
         self._cluster, self._leadership = cluster, leadership
         self.clock = clock or ServerClock(api.connection.server_time)
+        self._api, self._clock_of_spans = api, clock or SystemClock()
         self._rights = MissingRights(self.clock)
         api.connection.after_write = self._rights.note
         self._lag = LoopLag(pause_seconds=1.0, clock=self.clock)
-        self.meter = Meter(METRICS)
-        # Traces join spans of several programs, which all have their own machine's clock.
-        self._paths = PodPaths(self.meter, clock or SystemClock())
         self._behind: set[str] = set()
         self._state = ClusterState()
-        self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
-        self._state.assignment_sent = self._paths.reported
-        self._state.node_reported = self._reported
-        self._lasting = Lasting(
-            cluster,
-            self._state,
-            leadership.leading,
-            self.clock,
-            self.meter,
-            self._written,
-        )
+        self._count_in(Meter(METRICS))
         self._term: Term | None = None
         self._informers = build_informers(api, self._state)
         self._leases: Informer[Beat] | None = None
@@ -112,13 +102,34 @@ class Application:
         self._lists = ListComparison(self._compare_policies)
         self._inbox = Inbox()
         self._source = KopfSource(login, self._event_handlers())
-        self._history = HistoryCheck(
-            lambda: self._state.policies.newest,
-            cluster.read_policies_version,
-            self._source.list_again,
-        )
-        for source in (read_process, self._readings().read):
+        newest, again = (lambda: self._state.policies.newest), self._source.list_again
+        self._history = HistoryCheck(newest, cluster.read_policies_version, again)
+        for source in (read_process, self.read):
             self.meter.read_from(source)
+
+    def _count_in(self, meter: Meter) -> None:
+        """Have everything counted in a meter."""
+        self.meter = meter
+        # Traces join spans of several programs, which all have their own machine's clock.
+        self._paths = PodPaths(meter, self._clock_of_spans)
+        self._state.pod_bound, self._state.pod_gone = self._bound, self._paths.gone
+        self._state.assignment_sent = self._paths.reported
+        self._state.node_reported = self._reported
+        leading, written = self._leadership.leading, self._written
+        self._lasting = Lasting(self._cluster, self._state, leading, self.clock, meter, written)
+
+    def serve_only(self, portion: Portion, meter: Meter) -> None:
+        """Decide about the nodes of one shard, and observe no others; call it before all else.
+
+        It counts in `meter`, whose owner calls `read`.
+        """
+        self._count_in(meter)
+        self._informers = build_informers(self._api, self._state, portion.has)
+        self._lasting = replace(self._lasting, portion=portion)
+
+    def read(self) -> Values:
+        """The present values of what is not counted; may be called in any thread."""
+        return self._readings().read()
 
     def health(self) -> Health:
         """What the probes answer."""
@@ -286,14 +297,7 @@ class Application:
                 return
 
     def _missing(self) -> dict[str, str]:
-        outages: dict[str, Outage] = {}
-        missing: dict[str, str] = {}
-        for name, informer in self._informers.items():
-            why = str(informer.problem or "no watch yet")
-            if not informer.synced.is_set():
-                missing[name] = f"not listed yet: {why}"
-            elif informer.behind_since is not None:
-                outages[name] = Outage(informer.behind_since, why)
+        outages, missing = outages_of(self._informers)
         if not self._lists.done.is_set():
             why = self._lists.outage.why if self._lists.outage else "no answer yet"
             missing["lists of policies"] = f"not listed yet: {why}"

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from numapin_api import names
 from numapin_daemon.options import Address, Option, OptionParser, number_between, one_of
 from numapin_daemon.version import VERSION
+from numapin_operator.shards.division import MOST_SHARDS
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
@@ -43,6 +44,14 @@ _OPTIONS: Final = (
         True,
         "write only while holding the Lease, so that other operators can stand by",
         type=bool,
+    ),
+    Option(
+        "--shards",
+        1,
+        "into how many shards the nodes are divided, of which each operator leads some; the same "
+        "number for all. 1: one leads all nodes, the others stand by. See docs/operations.md",
+        type=number_between(1, MOST_SHARDS),
+        metavar="NUMBER",
     ),
     Option(
         "--kube-api-qps",
@@ -114,6 +123,7 @@ class Settings:
         namespace: where the leader's Lease is.
         health_address: where the probes are served.
         leader_elect: whether to write only while holding the Lease.
+        shards: into how many shards the nodes are divided.
         kube_api_qps: requests a second to the API server; 0 for any number.
         kube_api_burst: requests to the API server at once.
         annotate_pods: whether workloads are told their CPUs by an annotation of their pods.
@@ -128,6 +138,7 @@ class Settings:
     namespace: str
     health_address: Address
     leader_elect: bool
+    shards: int
     kube_api_qps: float
     kube_api_burst: int
     annotate_pods: bool
@@ -158,4 +169,7 @@ def parse_settings(
     )
     parser.add_version(f"numapin-operator {VERSION}")
     parser.add(*_OPTIONS)
-    return Settings(**parser.parse(arguments))
+    settings = Settings(**parser.parse(arguments))
+    if settings.shards > 1 and not settings.leader_elect:
+        parser.fail("--shards needs --leader-elect: each shard is led by who holds its Lease")
+    return settings

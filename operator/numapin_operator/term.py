@@ -19,8 +19,10 @@ from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.eviction.history import EvictionHistory
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.observe.cache import ClusterState
+from numapin_operator.policies.sharing.claims import Sharing
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue
+from numapin_operator.shards.division import Portion
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import EVICTIONS
 
@@ -44,6 +46,7 @@ class Lasting:
         evictions: what this operator has evicted, and why: the pods that replace it must wait as
             long in the next term.
         heartbeats: watches the heartbeats of enforcers for a term; None if nobody does.
+        portion: the nodes that this operator plans; None for all.
     """
 
     cluster: Cluster
@@ -56,6 +59,7 @@ class Lasting:
     tells_refused: bool = False
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
     heartbeats: Callable[[], Coroutine[Any, Any, None]] | None = None
+    portion: Portion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,9 @@ class Term:
         statuses = StatusWriter(cluster, state, lasting.leading, clock)
         events = RefusalEvents(cluster, clock)
         evictor = Evictor(cluster, state, events, lasting.leading, clock)
+        if (portion := lasting.portion) is not None:
+            statuses.sharing = Sharing(portion.shard, portion.shards)
+            evictor.pause_seconds *= portion.shards
         evictor.history = lasting.evictions
         evictor.on_result = partial(lasting.meter.add, EVICTIONS)
         self.outputs = Outputs(statuses, events, evictor, lasting.meter, lasting.written)

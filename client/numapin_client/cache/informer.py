@@ -12,8 +12,6 @@ from numapin_client.cache.informer_settings import (
     BATCH,
     CHUNK_GROWTH,
     DEFAULT_TIMING,
-    SHORT_GRACE_SECONDS,
-    SHORT_WATCH_SECONDS,
     SHORT_WATCHES,
     Hooks,
     InformerTiming,
@@ -276,13 +274,9 @@ class Informer(Generic[T]):
             self._watching = None
 
     def _watch_timing(self) -> WatchTiming:
-        session_seconds, grace_seconds = SHORT_WATCH_SECONDS, SHORT_GRACE_SECONDS
-        if self._is_behind():
-            self._short_watches += 1
-        else:
-            session_seconds = self._random.uniform(*self._timing.session_seconds)
-            grace_seconds = self._timing.grace_seconds
-        return WatchTiming(session_seconds, session_seconds + grace_seconds, self._timing.sieve)
+        is_behind = self._is_behind()
+        self._short_watches += is_behind
+        return self._timing.watch(self._random, is_short=is_behind)
 
     def _fell_behind(self) -> None:
         if self.behind_since is None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Final
 
 from numapin_client.cache.sieve import Sieve
+from numapin_client.cache.watch import WatchTiming
 from numapin_client.client import CHUNK_LIMIT
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_client.resources import Json
@@ -56,6 +58,14 @@ class InformerTiming:
     very_short_seconds: float = 1.0
     clock: Clock = field(default_factory=SystemClock)
     sieve: Sieve | None = None
+
+    def watch(self, jitter: Random, *, is_short: bool) -> WatchTiming:
+        """How long the next watch lasts."""
+        session_seconds, grace_seconds = SHORT_WATCH_SECONDS, SHORT_GRACE_SECONDS
+        if not is_short:
+            session_seconds = jitter.uniform(*self.session_seconds)
+            grace_seconds = self.grace_seconds
+        return WatchTiming(session_seconds, session_seconds + grace_seconds, self.sieve)
 
     def takes(self, body: Json) -> bool:
         """Whether an object is copied."""

@@ -1,6 +1,6 @@
 """The status of a CpuPolicy."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -36,6 +36,69 @@ class RolledOut(WireModel):
     spec: dict[str, Any] = Field(
         description="Its spec. Nodes that wait for a later generation are planned by it.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+
+
+class NodeGroup(WireModel):
+    """Nodes of one shard on which the policy has come equally far, for the same reason."""
+
+    progress: Literal["Done", "Waiting", "Failed", "Skipped"] = Field(
+        description="How far the policy has come on them."
+    )
+    reason: str = Field(description="The reason, as one CamelCase word.", max_length=1024)
+    nodes: int = Field(ge=0, description="The number of these nodes.")
+    examples: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
+        default=(),
+        description="The names of some of these nodes.",
+        max_length=10,
+        json_schema_extra=atomic_list(),
+    )
+    message: str = Field(
+        default="", description="What is said about the first of them.", max_length=1024
+    )
+
+
+class PolicyShard(WireModel):
+    """What one of several operators that share the nodes reports of its nodes.
+
+    The sum of all shards is the policy's status. For the operators alone.
+    """
+
+    shard: int = Field(ge=0, le=63, description="The number of the shard.")
+    of: int = Field(ge=2, le=64, description="Into how many shards the nodes are divided.")
+    observed_generation: int = Field(
+        ge=0, description="The metadata.generation that this was computed from."
+    )
+    governed: int = Field(ge=0, description="The number of nodes that the policy governs.")
+    in_force: int = Field(ge=0, description="The number of these on which it is in force.")
+    refused: int = Field(ge=0, description="The number of refused pods on them.")
+    outdated: int = Field(ge=0, description="The number of outdated containers on them.")
+    turns: int = Field(
+        ge=0, description="How many of these nodes may change at the same time (spec.rollout)."
+    )
+    wanted: int = Field(ge=0, description="How many of them change, or wait for their turn.")
+    halted: int = Field(ge=0, description="How many of them became stalled by their turn.")
+    elsewhere: bool = Field(
+        default=False,
+        description="Whether the policy is in force on a node that another policy governs.",
+    )
+    groups: tuple[NodeGroup, ...] = Field(
+        default=(),
+        description="These nodes by phase and reason.",
+        max_length=80,
+        json_schema_extra=atomic_list(),
+    )
+    stalled: tuple[StalledNode, ...] = Field(
+        default=(),
+        description="The first stalled nodes by name.",
+        max_length=20,
+        json_schema_extra=atomic_list(),
+    )
+    conflicts: tuple[PolicyConflict, ...] = Field(
+        default=(),
+        description="Policies that take precedence on nodes that both select.",
+        max_length=20,
+        json_schema_extra=atomic_list(),
     )
 
 
@@ -103,4 +166,11 @@ class CpuPolicyStatus(WireModel):
         description="currentRevision is the name of the ControllerRevision, in the operator's "
         "namespace, of the newest generation that has reached every node that the policy governs.",
         max_length=253,
+    )
+    shards: tuple[PolicyShard, ...] | None = Field(
+        default=None,
+        description="Of several operators that share the nodes: what each reports of its nodes. "
+        "The other fields are the sums. Unset with one operator.",
+        max_length=64,
+        json_schema_extra=keyed_list("shard"),
     )

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, NoReturn, Protocol
 
 from numapin_api import names
@@ -12,7 +13,7 @@ from numapin_client.errors import ClientError, ConflictError
 from numapin_client.resources import LEASES, Key
 from numapin_daemon.clock import Clock
 from numapin_operator.heartbeats.silence import Beat, Listening
-from numapin_operator.observe.informers import TIMING
+from numapin_operator.observe.informers import TIMING, named
 
 LOOK_SECONDS: Final = 5.0
 """How often all Leases are compared: 5,000 take 2 ms. A dead enforcer is seen so much later."""
@@ -42,11 +43,13 @@ class Marks(Protocol):
         """Report one; a ClientError says that it was not."""
 
 
-def lease_informer(api: ApiClient, namespace: str) -> Informer[Beat]:
-    """The Leases of enforcers, in the namespace of this installation."""
+def lease_informer(
+    api: ApiClient, namespace: str, wants: Callable[[str], bool] | None = None
+) -> Informer[Beat]:
+    """The Leases of enforcers, in the namespace of this installation; `wants` chooses nodes."""
     chosen = ",".join(f"{key}={value}" for key, value in names.HEARTBEAT_LABELS.items())
     source = Source(LEASES, namespace=namespace, label_selector=chosen)
-    return Informer(api, source, Beat.decode, timing=TIMING)
+    return Informer(api, source, Beat.decode, timing=replace(TIMING, sieve=wants and named(wants)))
 
 
 class Watcher:

@@ -11,15 +11,13 @@ import math
 import random
 import secrets
 from collections.abc import AsyncIterator, Awaitable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, NoReturn, TypeVar
 
-from numapin_client.client import ApiClient, connect
+from numapin_client.client import ApiClient
 from numapin_client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import LEASES, Json, Key
-from numapin_client.transport.throttle import Throttle
 from numapin_daemon.probes.health import LoopHealth
 from numapin_operator.installation.leadership import Leadership
 from numapin_operator.installation.observed_lease import (
@@ -32,6 +30,8 @@ from numapin_operator.installation.other_installations import (
     OtherInstallationError,
     OtherInstallations,
 )
+from numapin_operator.installation.own_thread import in_own_thread
+from numapin_operator.installation.undivided import Undivided
 
 RELEASE_SECONDS: Final = 3.0
 """How long a clean shutdown tries to release the Lease."""
@@ -77,6 +77,7 @@ class LeaderElector:
         self.identity = f"{identity}_{secrets.token_hex(8)}"
         self._observed = ObservedLease(self._clock, timing.lease_seconds)
         self._others = OtherInstallations(api, lease, timing.lease_seconds, self._clock)
+        self._undivided = Undivided(self._clock, timing.lease_seconds)
         self._problem = ""
         self._attempted_at = -math.inf
         self._sent_at = self._renewed_at = 0.0
@@ -152,6 +153,7 @@ class LeaderElector:
             held, problem = False, str(error) or "no answer in time"
         if held:
             self._renewed_at = self._sent_at
+        if not self._undivided.must_wait(self._observed.body, is_ours=held) and held:
             self.leadership.extend(self._sent_at + self._timing.renew_deadline_seconds)
         self._report(problem)
         return held
@@ -211,7 +213,8 @@ class LeaderElector:
 
     async def _hold(self, lease: Json) -> None:
         self._sent_at = self._clock.monotonic()
-        await self._in_time(self._update(lease, self._spec(lease.get("spec") or {})))
+        spec = self._spec(lease.get("spec") or {})
+        await self._in_time(self._update(self._undivided.unmarked(lease), spec))
 
     async def _in_time(self, answer: Awaitable[T]) -> T:
         """The answer to one request; one that is lost on a dead connection leaves time for another.
@@ -275,19 +278,9 @@ async def take_part(
     Raises:
         LoginError: the login is unusable.
     """
-    stop: Future[None] = Future()
 
-    async def elect() -> None:
-        throttle = Throttle(heeds_overload=False)
-        async with connect(login, user_agent="numapin-operator", throttle=throttle) as api:
-            elector = LeaderElector(api, lease, identity, timing, leadership)
-            async with run_elector(elector):
-                await asyncio.wrap_future(stop)
+    async def elect(api: ApiClient, stop: Awaitable[None]) -> None:
+        async with run_elector(LeaderElector(api, lease, identity, timing, leadership)):
+            await stop
 
-    thread = asyncio.create_task(asyncio.to_thread(asyncio.run, elect()), name="election thread")
-    try:
-        await asyncio.shield(thread)
-    finally:
-        if not stop.done():
-            stop.set_result(None)
-        await asyncio.wait((thread,))
+    await in_own_thread(login, elect)

@@ -38,6 +38,11 @@ class Leadership:
         self._until = -math.inf
         self._changing = Lock()
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether a term lasts, or is over and has not been ended."""
+        return self._until != -math.inf
+
     def holds(self) -> bool:
         """Whether this operator may write now."""
         return self.clock.monotonic() < self._until

@@ -52,7 +52,7 @@ class Controller:
         self._clock = clock or SystemClock()
         self._absences = Absences(cluster, state)
         self._claims = Claims(cluster, self._clock)
-        self._rollout = Rollout(queue.add, state)
+        self._rollout = Rollout(queue.add, state, outputs.statuses.sharing)
         self._writer = AssignmentWriter(cluster, state, self._clock)
         self._objects = NodeObjects(cluster, state)
         self._memory: dict[str, NodeMemory] = {}

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from numapin_client.cache.informer import Informer
 from numapin_client.errors import ConnectionFailedError
 from numapin_client.transport.library_session import NO_ANSWER
 from numapin_daemon.clock import Clock
@@ -69,3 +70,16 @@ def describe_outages(outages: Mapping[str, Outage], now: float) -> dict[str, str
         for name, outage in outages.items()
         if now - outage.since >= GRACE_SECONDS
     }
+
+
+def outages_of(informers: Mapping[str, Informer[Any]]) -> tuple[dict[str, Outage], dict[str, str]]:
+    """What the API server does not deliver any more, and what it has never listed, with reasons."""
+    outages: dict[str, Outage] = {}
+    missing: dict[str, str] = {}
+    for name, informer in informers.items():
+        why = str(informer.problem or "no watch yet")
+        if not informer.synced.is_set():
+            missing[name] = f"not listed yet: {why}"
+        elif informer.behind_since is not None:
+            outages[name] = Outage(informer.behind_since, why)
+    return outages, missing

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import Hooks, InformerTiming
+from numapin_client.cache.sieve import Sieve, name_of
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ForbiddenError
@@ -66,31 +67,43 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-def build_informers(api: ApiClient, state: ClusterState) -> dict[str, Informer[Any]]:
-    """The informers that feed `state`, by the name of what they watch; none runs yet."""
+def build_informers(
+    api: ApiClient, state: ClusterState, wants: Callable[[str], bool] | None = None
+) -> dict[str, Informer[Any]]:
+    """The informers that feed `state`, by the name of what they watch; none runs yet.
+
+    Args:
+        api: an open client.
+        state: the cluster as observed.
+        wants: whether a node is of interest; None if all are.
+    """
     live_pods = Source(PODS, field_selector=LIVE_PODS)
+    of_pods = replace(TIMING, sieve=wants and Sieve("nodeName", _node_of, wants))
+    by_name = wants and named(wants)
+    of_nodes = replace(TIMING, sieve=by_name)
+    of_assignments = replace(ASSIGNMENT_TIMING, sieve=by_name)
     return {
-        "pods": Informer(api, live_pods, decode_pod, _one_by_one(_pod_changed, state), TIMING),
+        "pods": Informer(api, live_pods, decode_pod, _one_by_one(_pod_changed, state), of_pods),
         "nodes": Informer(
-            api, Source(NODES), NodeView.decode, _one_by_one(_node_changed, state), TIMING
+            api, Source(NODES), NodeView.decode, _one_by_one(_node_changed, state), of_nodes
         ),
         "namespaces": Informer(
             api, Source(NAMESPACES), _decode_labels, _one_by_one(_namespace_changed, state), TIMING
         ),
-        "nodeassignments": _assignments(api, state),
+        "nodeassignments": _assignments(api, state, of_assignments),
         "nodereports": Informer(
             api,
             Source(NODE_REPORTS),
             ReportView.decode,
             _one_by_one(_report_changed, state),
-            ASSIGNMENT_TIMING,
+            of_assignments,
         ),
         "nodetopologies": Informer(
             api,
             Source(NODE_TOPOLOGIES),
             lambda body: TopologyView.decode(body, state.topologies.get(body["metadata"]["name"])),
             _one_by_one(_topology_changed, state),
-            ASSIGNMENT_TIMING,
+            of_assignments,
         ),
     }
 
@@ -116,7 +129,18 @@ async def catch_up_if_allowed(informer: Informer[Revision | None] | None) -> Non
         _log.error(NO_REVISIONS, extra={"error": str(error)})
 
 
-def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView]:
+def named(wants: Callable[[str], bool]) -> Sieve:
+    """Objects that are named after nodes: those of some nodes."""
+    return Sieve("name", name_of, wants)
+
+
+def _node_of(pod: Json) -> str:
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def _assignments(
+    api: ApiClient, state: ClusterState, timing: InformerTiming
+) -> Informer[AssignmentView]:
     """NodeAssignments, which also come as answers to our own writes: the newest state counts."""
     cache = state.assignments
 
@@ -133,7 +157,7 @@ def _assignments(api: ApiClient, state: ClusterState) -> Informer[AssignmentView
         Source(NODE_ASSIGNMENTS),
         decode,
         _one_by_one(_assignment_changed, state),
-        ASSIGNMENT_TIMING,
+        timing,
     )
 
     def listed(version: str) -> None:

@@ -21,6 +21,7 @@ from numapin_operator.policies.in_force import (
     is_state,
     refuses,
 )
+from numapin_operator.policies.sharing.claims import NO_DEMAND, Demand, Sharing
 from numapin_operator.policies.status import NodeOutcome, Phase, policy_fault
 from numapin_operator.policies.turns import Turns, node_limit
 
@@ -53,14 +54,22 @@ class Rollout:
     which are stalled by it.
     """
 
-    def __init__(self, wake: Callable[[str], object], state: ClusterState) -> None:
+    def __init__(
+        self,
+        wake: Callable[[str], object],
+        state: ClusterState,
+        sharing: Sharing | None = None,
+    ) -> None:
         """Know no node yet.
 
         Args:
             wake: called with each node whose turn has come.
             state: the cluster as observed.
+            sharing: how several operators share the limits; None if this one governs all nodes.
         """
-        self._wake, self._state = wake, state
+        self._wake, self._state, self._sharing = wake, state, sharing
+        if sharing is not None:
+            sharing.demand, sharing.call = self._demand, self._call
         self._turns: dict[str, Turns] = {}
         self._policy_of: dict[str, str] = {}
         self._applied: dict[str, PolicyView] = {}
@@ -206,17 +215,37 @@ class Rollout:
         return view is not None and view.not_served is None
 
     def _call(self, name: str) -> None:
-        if (policy := self._state.policies.get(name)) is not None:
-            for node in self._turns[name].call(self._limit(policy)):
+        policy, turns = self._state.policies.get(name), self._turns.get(name)
+        if policy is not None and turns is not None:
+            for node in turns.call(self._limit(policy)):
                 self._wake(node)
 
     def _limit(self, policy: PolicyView) -> int | None:
-        return node_limit(policy.spec.rollout.max_concurrent, self._state.governed(policy.name))
+        """How many nodes may change at the same time, of those that this operator plans."""
+        governed = self._state.governed(policy.name)
+        if self._sharing is not None:
+            return self._sharing.limit(policy, governed)
+        return node_limit(policy.spec.rollout.max_concurrent, governed)
+
+    def _limit_of_all(self, policy: PolicyView) -> int | None:
+        governed = self._state.governed(policy.name)
+        if self._sharing is not None:
+            return self._sharing.ceiling(policy, governed)
+        return self._limit(policy)
+
+    def _demand(self, name: str) -> Demand:
+        """What turns of several operators are needed for."""
+        turns = self._turns.get(name)
+        if turns is None:
+            return NO_DEMAND
+        changing = turns.changing | turns.called
+        return Demand(len(changing), len(turns.waiting.keys() - changing), len(turns.stalled))
 
     def _why(self, policy: PolicyView) -> str:
         """What a node waits for."""
         return (
-            f"{self._limit(policy)} of the nodes change at a time (spec.rollout.maxConcurrent), "
+            f"{self._limit_of_all(policy)} of the nodes change at a time "
+            "(spec.rollout.maxConcurrent), "
             "and none while one that has changed is stalled"
         )
 

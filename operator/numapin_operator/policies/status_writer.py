@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from numapin_client.errors import ClientError
+from numapin_client.errors import ClientError, ConflictError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.slices import Slices
@@ -18,6 +18,7 @@ from numapin_operator.observe.records import PolicyView
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.policies.in_force import followed, is_of
 from numapin_operator.policies.revisions import store_revision
+from numapin_operator.policies.sharing.claims import Reported, Sharing
 from numapin_operator.policies.status import (
     NodeOutcome,
     PolicyNodes,
@@ -37,7 +38,11 @@ _log = logging.getLogger(__name__)
 
 
 class StatusWriter:
-    """Collects each node's outcome; a background task writes the statuses that it changes."""
+    """Collects each node's outcome; a background task writes the statuses that it changes.
+
+    Attributes:
+        sharing: how the counts of several operators meet; None if this one counts all nodes.
+    """
 
     def __init__(
         self,
@@ -56,6 +61,7 @@ class StatusWriter:
         """
         self._cluster, self._state, self._leading = cluster, state, leading
         self._clock = clock or SystemClock()
+        self.sharing: Sharing | None = None
         self._tally = Tally()
         self._planned: set[str] = set()
         self._all_planned = False
@@ -149,6 +155,8 @@ class StatusWriter:
             except ClientError as error:
                 failed.add(name)
                 wait_seconds = self._postpone(name, error)
+                if self.sharing is not None and isinstance(error, ConflictError):
+                    continue  # another operator has written its part; the watch shows it soon
                 _log.warning(
                     "cannot write a policy's status",
                     extra={
@@ -180,27 +188,51 @@ class StatusWriter:
         if policy is None or policy.deleting:
             return
         nodes = self._tally.summary(name, policy.generation, policy.uid)
+        shared, is_elsewhere = self._shared(policy, nodes)
+        nodes = nodes if shared is None else shared.nodes
         status, failure = policy_status(policy, nodes, self._clock.now_text()), None
-        if (done := self._reached(policy, nodes)) is not None:
+        if (done := self._reached(policy, nodes, is_elsewhere)) is not None:
             try:
-                name = await store_revision(self._cluster, self._state.revisions, done)
+                revision = await store_revision(self._cluster, self._state.revisions, done)
             except ClientError as error:
                 failure = error
             else:
-                said = {"rolled_out": None, "current_revision": name}
+                said = {"rolled_out": None, "current_revision": revision}
                 status = status.model_copy(update=said)
-        if status != policy.status:
+        if shared is not None:
+            status = status.model_copy(update={"shards": shared.parts})
+        if status != policy.status or (self.sharing and self.sharing.is_unsure(name)):
             after = await self._cluster.replace_policy_status(policy, status)
             self._state.policies.put(after)  # its spec is still that of `policy`
+            if self.sharing is not None:
+                self.sharing.written(name)
+        if self.sharing is not None:
+            self.sharing.call(name)
         if failure is not None:
             raise failure
 
-    def _reached(self, policy: PolicyView, nodes: PolicyNodes) -> Revision | None:
-        """The newest generation of a policy that has reached every node; None if none is known."""
+    def _shared(
+        self, policy: PolicyView, nodes: PolicyNodes
+    ) -> tuple[Reported | None, Callable[[], bool]]:
+        """What several shards report, and whether the policy is in force elsewhere."""
+        if self.sharing is None:
+            return None, lambda: self._is_elsewhere(policy)
+        shared = self.sharing.reported(policy, nodes, is_elsewhere=self._is_elsewhere(policy))
+        return shared, lambda: any(one.elsewhere for one in shared.parts)
+
+    def _reached(
+        self, policy: PolicyView, nodes: PolicyNodes, is_elsewhere: Callable[[], bool]
+    ) -> Revision | None:
+        """The newest generation of a policy that has reached every node; None if none is known.
+
+        Of several operators one stores it.
+        """
+        if self.sharing is not None and self.sharing.shard != 0:
+            return None
         before = self._state.revisions.newest(policy)
         if before is not None and before.generation == policy.generation:
             return before
-        if not has_reached_all(policy, nodes) or self._is_elsewhere(policy):
+        if not has_reached_all(policy, nodes) or is_elsewhere():
             return before
         return Revision.of(policy)
 

@@ -15,10 +15,8 @@ from typing import Any, Final
 from numapin_api import names
 from numapin_client.resources import Json, Key
 from numapin_operator.installation.observed_lease import DEFAULT_TIMING, JITTER, LeaseTiming
+from numapin_operator.installation.undivided import DIVISION
 from numapin_operator.shards.division import Identity, lease_name, shard_of
-
-DIVISION: Final = f"{names.GROUP}/shards"
-"""On the Lease of shard 0: the number of shards of the operators that may write now."""
 
 ASKED_BY: Final = f"{names.GROUP}/asked-by"
 """On the Lease of a shard: the operator to which its holder should hand it over."""
@@ -115,6 +113,10 @@ class Candidate:
     def leads_until(self, shard: int) -> float:
         """Until when this operator may write what concerns a shard; -inf if it may not."""
         return self._until[shard]
+
+    def holds(self, shard: int) -> bool:
+        """Whether this operator has a shard's Lease, whether or not it may write."""
+        return self._seen[shard].holder == self.me
 
     def read(self, shard: int, body: Json | None, sent: float, now: float) -> None:
         """Take in a Lease, None if it does not exist, by a request that was sent at `sent`."""

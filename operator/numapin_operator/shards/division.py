@@ -48,3 +48,15 @@ class Identity:
 
     def __str__(self) -> str:
         return self.name if self.shards == 1 or not self.name else f"{self.name}/{self.shards}"
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The nodes of one shard."""
+
+    shard: int
+    shards: int
+
+    def has(self, node: str) -> bool:
+        """Whether a node is one of them."""
+        return shard_of(node, self.shards) == self.shard

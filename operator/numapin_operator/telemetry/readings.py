@@ -1,11 +1,12 @@
 """Reads the operator's state for its metrics; each function may be called in any thread."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from numapin_client.cache.informer import Informer
 from numapin_daemon.clock import Clock
-from numapin_daemon.telemetry.metric import Values
+from numapin_daemon.telemetry.metric import Labels, Metric, Values
 from numapin_daemon.telemetry.process_table import WATCH_AGE
 from numapin_operator.telemetry.states import NodesState, QueueState
 from numapin_operator.telemetry.table import (
@@ -18,6 +19,9 @@ from numapin_operator.telemetry.table import (
     QUEUE_LENGTH,
     REFUSED_PODS,
 )
+
+_SAME_FOR_ALL: Final = (LEADS, WATCH_AGE, QUEUE_AGE, POLICIES)
+"""Of several shards the greatest value counts, not the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,16 @@ class Readings:
             OUTDATED: {(): nodes.outdated},
             EVICTIONS_WAITING: {(): self.evictions()},
         }
+
+
+def of_all(shards: Iterable[Values]) -> Values:
+    """The values of a process that serves several shards: sums, and the greatest age."""
+    found: dict[Metric, dict[Labels, float]] = {}
+    for values in shards:
+        for metric, series in values.items():
+            known = found.setdefault(metric, {})
+            for labels, value in series.items():
+                before = known.get(labels, 0.0)
+                same = metric in _SAME_FOR_ALL
+                known[labels] = max(before, value) if same else before + value
+    return found

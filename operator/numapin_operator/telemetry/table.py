@@ -7,7 +7,11 @@ from numapin_api.conditions.reasons import REFUSAL_REASONS
 from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
 from numapin_daemon.telemetry.process_table import PROCESS_METRICS, WATCH_AGE
 
-LEADS: Final = Metric("numapin_leads", Kind.GAUGE, "1 while this operator leads, else 0.")
+LEADS: Final = Metric(
+    "numapin_leads",
+    Kind.GAUGE,
+    "1 while this operator leads, if only some of the shards, else 0.",
+)
 QUEUE_LENGTH: Final = Metric(
     "numapin_queue_length",
     Kind.GAUGE,

@@ -113,6 +113,18 @@ def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> Non
         assert comparable(found[key]) == comparable(one), key
 
 
+def test_shards_are_an_option_as_they_are_a_component(helm: Helm) -> None:
+    component = ROOT / "manifests" / "components" / "shards" / "rbac.yaml"
+    wanted = by_name(component.read_text())
+    assert not wanted.keys() & helm.template().keys()
+    found = helm.template("operator.shards=4")
+    for key, one in wanted.items():
+        assert comparable(found[key]) == comparable(one), key
+    (container,) = found["Deployment", "numapin-operator"]["spec"]["template"]["spec"]["containers"]
+    given = [one.replace("$(POD_NAMESPACE)", "n") for one in container["args"]]
+    assert parse_operator(given, {}).shards == 4
+
+
 def test_what_view_takes_in_is_an_option_as_it_is_a_component(
     helm: Helm, installed: Kubectl, tmp_path: Path
 ) -> None:

@@ -15,8 +15,10 @@ from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
+from numapin_operator.policies.sharing.claims import Sharing
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue
+from numapin_operator.shards.division import Portion
 from support.fakes.cluster import FakeCluster
 from support.fakes.manual_clock import ManualClock
 from support.values.operator import enforcer_status, is_idle, node_view, pod_view
@@ -25,14 +27,17 @@ from support.values.operator import enforcer_status, is_idle, node_view, pod_vie
 class Operator:
     """The parts that decide and write, fed by the test instead of by watches."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: FakeCluster, portion: Portion | None = None) -> None:
+        """With a portion, it is one of several that share the nodes."""
+        self.cluster, self.portion = cluster, portion
         self.clock = ManualClock()
         self.queue = WorkQueue(partial(Backoff, 0.001, 0.01), clock=self.clock)
         self.state = ClusterState(self.queue.add)
         self.leading = asyncio.Event()
         self.leading.set()
         self.statuses = StatusWriter(cluster, self.state, self.leading, self.clock)
+        if portion is not None:
+            self.statuses.sharing = Sharing(portion.shard, portion.shards)
         self.events = RefusalEvents(cluster, self.clock)
         self.evictor = Evictor(cluster, self.state, self.events, self.leading, self.clock)
         outputs = Outputs(self.statuses, self.events, self.evictor)
@@ -52,8 +57,13 @@ class Operator:
         for one in tuple(revisions.stored()):
             if one.name not in self.cluster.revisions:
                 revisions.drop(one.name)
-        seen = [AssignmentView.decode(body) for body in self.cluster.assignments.values()]
+        found = self.cluster.assignments.items()
+        seen = [AssignmentView.decode(body) for name, body in found if self.plans(name)]
         self.state.replace_assignments(Listed(tuple(seen), now))
+
+    def plans(self, node: str) -> bool:
+        """Whether a node is its own."""
+        return self.portion is None or self.portion.has(node)
 
     def add_pod(self, name: str, cpu: str = "2") -> None:
         self.state.put_pod(Key(name, "default"), pod_view(name, cpu))

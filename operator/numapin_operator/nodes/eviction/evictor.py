@@ -67,6 +67,7 @@ class Evictor:
     Attributes:
         history: what was evicted lately, and why.
         on_result: called with `evicted` or `failed` after each attempt.
+        pause_seconds: between two evictions.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Evictor:
         self._queue: dict[str, _Queued] = {}
         self._turns = Turns[_Queued]()
         self.history = EvictionHistory()
+        self.pause_seconds = PAUSE_SECONDS
         self.on_result: Callable[[str], object] = bool
         self._lines = LogLimit(at_once=LINES, per_second=1 / 60, clock=self._clock)
         self._worker = Worker("eviction", self._evict_due, clock=self._clock)
@@ -129,7 +131,7 @@ class Evictor:
                 if queued.uid in self._queue:
                     self._turns.add(queued.namespace, queued)
             if candidate is not None:
-                await self._clock.sleep(PAUSE_SECONDS)
+                await self._clock.sleep(self.pause_seconds)
         if not self._queue:
             return None
         next_at = min(one.not_before for one in self._queue.values())

@@ -17,6 +17,7 @@ from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.observed_lease import LeaseTiming
 from numapin_operator.observe import contact, informers
 from numapin_operator.observe.policy_source import kopf_source
+from numapin_operator.shards.elector import take_shards
 
 TIMING = LeaseTiming(lease_seconds=4.0, renew_deadline_seconds=3.0, retry_seconds=0.5)
 
@@ -24,6 +25,7 @@ TIMING = LeaseTiming(lease_seconds=4.0, renew_deadline_seconds=3.0, retry_second
 def hurry() -> None:
     """Shorten what the programs wait for."""
     _replace(program, "take_part", partial(take_part, timing=TIMING))
+    _replace(program, "take_shards", partial(take_shards, timing=TIMING))
     _replace(contact, "GRACE_SECONDS", 2.0)
     _replace(denied, "DENIED_SECONDS", 1.0)
     _replace(watcher, "LOOK_SECONDS", 0.5)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from numapin_operator.shards.candidate import DIVISION
+from numapin_operator.installation.undivided import DIVISION
 from support.fakes.worlds.election_world import Replica, World
 
 SETTLED_SECONDS = 120.0

@@ -1,0 +1,1 @@
+"""How several operators count the nodes of a policy together."""
