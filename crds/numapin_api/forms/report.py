@@ -83,12 +83,27 @@ class Generation:
         return self.generation if self.uid == uid else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was made of the newest spec.
+
+    Attributes:
+        observed: its generation.
+        enforced: the generation that is in force.
+        refused: UIDs of the pods that it lists, if it was refused.
+    """
+
+    observed: Generation
+    enforced: Generation
+    refused: frozenset[str] = frozenset()
+
+
 def report_fields(
     status: Mapping[str, Any],
     found: Iterable[Found],
     running: Iterable[str],
     assigned: Mapping[Key, Assigned],
-    generations: tuple[Generation, Generation],
+    seen: Seen,
 ) -> Json:
     """The status of a NodeReport.
 
@@ -98,9 +113,8 @@ def report_fields(
         found: the containers in force, as read back.
         running: UIDs of the pods that have a container cgroup.
         assigned: the containers of the newest spec that have been accepted as they are.
-        generations: the newest that was judged, and the one in force.
+        seen: what was made of the newest spec.
     """
-    observed, enforced = generations
     in_force = {one.key: one for one in found}
     shared = (status.get("pools") or {}).get("shared", "")
     different = [
@@ -108,9 +122,10 @@ def report_fields(
         for key, one in sorted(in_force.items())
         if not _is_as_assigned(one, assigned.get(key), shared)
     ]
-    absent = sorted(_absent(assigned, in_force, frozenset(running)))
+    here = frozenset(running)
+    absent = sorted({*_absent(assigned, in_force, here), *seen.refused} - here)
     made = {key: status[key] for key in _SAME if status.get(key)}
-    made |= {"observed": observed.to_wire(), "enforced": enforced.to_wire()}
+    made |= {"observed": seen.observed.to_wire(), "enforced": seen.enforced.to_wire()}
     made |= {"differences": different} if different else {}
     return made | ({"notRunning": absent} if absent else {})
 
@@ -159,16 +174,18 @@ def status_of(
     observed, enforced = (Generation.read(report.get(one)) for one in ("observed", "enforced"))
     if observed.of(uid) == 0:
         return {}  # it is about an object that was deleted
-    accepted = enforced.of(uid)
-    if accepted > generation:
-        accepted = 0  # it has seen what is not known here yet
+    accepted, judged = enforced.of(uid), observed.generation
+    if max(accepted, judged) > generation:
+        accepted = judged = 0  # it has seen what is not known here yet
     absent = frozenset(report.get("notRunning") or ())
     different = {(one["podUID"], one["container"]): one for one in report.get("differences") or ()}
     shared = (report.get("pools") or {}).get("shared", "")
     containers, running = list(different.values()), {uid for uid, _ in different}
     for one, first in zip(entries, since, strict=True):
         if first > accepted:
-            running.add(one.pod_uid)
+            # Of a spec that was refused nothing is in force.
+            if first > judged or one.pod_uid not in absent:
+                running.add(one.pod_uid)
             continue
         if one.pod_uid in absent:
             continue

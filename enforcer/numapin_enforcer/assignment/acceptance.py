@@ -83,7 +83,10 @@ class Acceptance:
         """What was made of the newest spec, for a report."""
         newest = self.newest
         waited_for, has_lines = (newest.waited_for, newest.has_lines) if newest else (None, False)
-        return Judged(self._seen, self.enforced, self.assigned, waited_for, has_lines)
+        refused = frozenset[str]()
+        if newest is not None and self.refusal is not None:
+            refused = frozenset(one.pod_uid for one in newest.spec.containers)
+        return Judged(self._seen, self.enforced, self.assigned, waited_for, has_lines, refused)
 
     def restore(self, copy: LocalCopy) -> None:
         """Start with the local copy, which was accepted before."""

@@ -49,6 +49,7 @@ class Judged:
         observed: its generation.
         enforced: the generation of the spec that is in force.
         assigned: the containers of the newest spec that have been accepted as they are.
+        refused: UIDs of the pods that the newest spec lists, if it was refused.
         waited_for: see `DecodedSpec`.
         has_lines: whether it has the form of v1beta1.
     """
@@ -58,6 +59,7 @@ class Judged:
     assigned: Mapping[Key, ContainerAssignment] = field(default_factory=dict)
     waited_for: object = None
     has_lines: bool = False
+    refused: frozenset[str] = frozenset()
 
 
 def decode_assignment(body: Mapping[str, Any]) -> DecodedSpec:

@@ -13,7 +13,7 @@ from numapin_api.conditions.reasons import (
     internal_error,
 )
 from numapin_api.forms.report import KERNEL_FIELDS as REPORTED_OF_KERNEL
-from numapin_api.forms.report import report_fields
+from numapin_api.forms.report import Seen, report_fields
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts
@@ -94,7 +94,7 @@ class Report:
             self.content.containers,
             self.content.running,
             judged.assigned,
-            (judged.observed, judged.enforced),
+            Seen(judged.observed, judged.enforced, judged.refused),
         )
         return self._kept(before, made, REPORTED_OF_KERNEL)
 

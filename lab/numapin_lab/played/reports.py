@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.forms.report import Generation, report_fields
+from numapin_api.forms.report import Generation, Seen, report_fields
 from numapin_api.forms.spec import read_spec
 from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
 from numapin_client.resources import Json
@@ -88,4 +88,6 @@ def report_of(latest: Json, status: Json, enforced: Generation) -> Json:
     ]
     seen = Generation(latest["uid"], latest["generation"])
     assigned = {one.key: one for one in entries}
-    return _OPTIONAL | report_fields(status, found, status["running"], assigned, (seen, enforced))
+    return _OPTIONAL | report_fields(
+        status, found, status["running"], assigned, Seen(seen, enforced)
+    )

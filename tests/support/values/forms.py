@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.forms.lines import print_line
-from numapin_api.forms.report import Generation, report_fields
+from numapin_api.forms.report import Generation, Seen, report_fields
 from numapin_api.forms.spec import refusals_of, spec_with_lines
 from numapin_api.names import NODE_ASSIGNMENT_KIND, NODE_REPORT_KIND, NODE_TOPOLOGY_KIND
 from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
@@ -41,7 +41,11 @@ def in_three(body: Json) -> NodeObjects:
     entries = [ContainerAssignment.from_wire(one) for one in listed]
     found = [_in_force(one) for one in status.get("containers") or ()]
     report = report_fields(
-        status, found, status.get("running") or (), {one.key: one for one in entries}, (seen, seen)
+        status,
+        found,
+        status.get("running") or (),
+        {one.key: one for one in entries},
+        Seen(seen, seen),
     )
     return NodeObjects(
         assignment,

@@ -8,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.forms.joined import joined
 from numapin_api.forms.lines import print_line
-from numapin_api.forms.report import Generation, report_fields, status_of
+from numapin_api.forms.report import Generation, Seen, report_fields, status_of
 from numapin_api.forms.spec import has_lines, read_spec, refusals_of, spec_with_lines
 from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
 
@@ -119,7 +119,7 @@ def test_a_report_says_what_a_whole_status_says(seed: int) -> None:
     status = {"pools": {"shared": "0-1"}, "driftCount": 3, "conditions": [{"type": "Ready"}]}
     assigned = {one.key: one for one in entries}
     seen = Generation("a-1", 7)
-    report = report_fields(status, found, sorted(running), assigned, (seen, seen))
+    report = report_fields(status, found, sorted(running), assigned, Seen(seen, seen))
     back = status_of(report, "a-1", 7, entries, [random.randint(0, 7) for _ in entries])
     any_node = {one.key for one in entries if not one.mems}
     any_node -= {(one["podUID"], one["container"]) for one in report.get("differences", ())}
@@ -165,6 +165,18 @@ def test_a_spec_that_was_refused_leaves_the_last_one_in_force() -> None:
     found = status_of(report, "a-1", 8, [moved], [8])
     assert (found["running"], found["containers"]) == (["u-1"], [])
     assert found["observedGeneration"] == 8
+
+
+def test_a_pod_that_only_a_refused_spec_lists_is_not_there() -> None:
+    """Else nobody could take it out of the spec again."""
+    stranger = ContainerAssignment.from_wire(ENTRY | {"podUID": "u-2"})
+    old, new = Generation("a-1", 7), Generation("a-1", 8)
+    report = report_fields(
+        {}, [], ["u-1"], {PLAIN.key: PLAIN}, Seen(new, old, frozenset({"u-1", "u-2"}))
+    )
+    assert report["notRunning"] == ["u-1/engine", "u-2"]
+    assert status_of(report, "a-1", 8, [PLAIN, stranger], [7, 8])["running"] == ["u-1"]
+    assert status_of(report, "a-1", 9, [PLAIN, stranger], [7, 9])["running"] == ["u-1", "u-2"]
 
 
 def test_tools_see_one_object() -> None:
