@@ -13,7 +13,7 @@ from numapin_api import names
 from numapin_client.client import connect
 from numapin_client.errors import NotFoundError
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import LEASES, NODES, PODS, Json, Key
+from numapin_client.resources import LEASES, NODE_REPORTS, NODES, PODS, Json, Key
 from numapin_daemon.clock import SystemClock
 from numapin_lab.processes.ports import choose, is_free
 from numapin_operator.heartbeats.marker import Marker
@@ -24,7 +24,7 @@ from support.real.operators.operator_process import OperatorProcess, probe, unti
 from support.real.operators.operator_role import Role
 from support.real.operators.operator_world import RealWorld
 from support.real.waiting import eventually
-from support.values.operator import REPORTER
+from support.values.operator import REPORTER, enforcer_status
 
 
 @pytest.fixture
@@ -146,9 +146,15 @@ async def mark_a_silent_enforcer(world: RealWorld) -> None:
     beat = Beat.decode(await world.admin.create(LEASES, body))
     login = kubeconfig_login(str(world.operator_kubeconfig))
     async with connect(login, user_agent="numapin-operator") as api:
-        await Marker(api, names.NAMESPACE, REPORTER, SystemClock()).mark(node, beat)
-    ready = find((await world.assignment(node))["status"]["conditions"])
-    assert ready == ("Unknown", "EnforcerUnknown")
+        marker = Marker(api, names.NAMESPACE, REPORTER, SystemClock())
+        await marker.mark(node, beat)
+        ready = find((await world.assignment(node))["status"]["conditions"])
+        assert ready == ("Unknown", "EnforcerUnknown")
+        said = {"status": {"conditions": enforcer_status(1)["conditions"]}}
+        await world.admin.merge_patch(NODE_REPORTS, Key(node), said, subresource="status")
+        await marker.mark(node, beat)
+    report = await world.admin.get(NODE_REPORTS, Key(node))
+    assert find(report["status"]["conditions"]) == ("Unknown", "EnforcerUnknown")
 
 
 def find(conditions: list[Json]) -> tuple[str, str]:

@@ -3,14 +3,14 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numapin_api import names
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.errors import ConflictError, NotFoundError
+from numapin_client.errors import ConflictError, NotFoundError, TooManyRequestsError
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CPU_POLICIES,
@@ -248,11 +248,18 @@ class RealWorld:
         await self.stack.aclose()
 
     async def _clear(self, resource: Resource) -> None:
-        """Delete the objects of this test's nodes."""
-        with suppress(NotFoundError):  # the kind is not known, or an operator was quicker
-            for item in (await self.admin.list_chunk(Source(resource), limit=0)).items:
-                if item["metadata"]["name"].startswith(self.mark):
-                    await self.admin.delete(resource, Key(item["metadata"]["name"]))
+        """Delete the objects of this test's nodes; again while a CRD is being replaced."""
+        while True:
+            try:
+                for item in (await self.admin.list_chunk(Source(resource), limit=0)).items:
+                    if item["metadata"]["name"].startswith(self.mark):
+                        await self.admin.delete(resource, Key(item["metadata"]["name"]))
+            except TooManyRequestsError:
+                await asyncio.sleep(1)
+            except NotFoundError:  # the kind is not known, or an operator was quicker
+                return
+            else:
+                return
 
     async def _make(self, resource: Any, body: Json) -> Json:
         made = await self.admin.create(resource, body)
