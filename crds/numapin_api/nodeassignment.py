@@ -257,30 +257,18 @@ class NodeAssignmentSpec(HasExclusiveCpus, WireModel):
     )
 
 
-class NodeAssignmentStatus(WireModel):
-    """The state of the node, read from the kernel; written only by the node's enforcer."""
+class ReportedState(WireModel):
+    """What an enforcer reports of its node, wherever it does."""
 
     conditions: tuple[Condition, ...] = Field(
         default=(),
-        description="The conditions Ready, Reconciling and Stalled.",
+        description="The conditions Ready, Reconciling and Stalled. The operator sets Ready to "
+        "Unknown while the enforcer does not renew its Lease.",
         max_length=16,
         json_schema_extra=keyed_list("type"),
     )
-    observed_generation: int = Field(
-        default=0,
-        ge=0,
-        description="The metadata.generation that this status was computed from.",
-        json_schema_extra=without_default,
-    )
-    topology: TopologyStatus | None = Field(default=None, description="The hardware of the node.")
     free_hugepages: FreeHugepagesByNode = ()
     pools: PoolsInForce | None = Field(default=None, description="The pools in force.")
-    containers: tuple[ContainerStatus, ...] = Field(
-        default=(),
-        description="The running containers of the spec, with their state read from the kernel.",
-        max_length=MAX_ENTRIES,
-        json_schema_extra=atomic_list(),
-    )
     kubelet_containers: tuple[KubeletContainer, ...] = Field(
         default=(),
         description="The containers to which the kubelet's static policies have given exclusive "
@@ -304,14 +292,6 @@ class NodeAssignmentStatus(WireModel):
         max_length=MAX_UNBOUND,
         json_schema_extra=atomic_list(),
     )
-    running: tuple[PodUid, ...] = Field(
-        default=(),
-        description="The UIDs of the pods that have a container cgroup on the node.",
-        max_length=2048,
-        json_schema_extra=atomic_list(),
-    )
-    refused: int = Field(default=0, ge=0, description="The number of refused pods.")
-    outdated: int = Field(default=0, ge=0, description="The number of outdated containers.")
     drift_count: int = Field(
         default=0,
         ge=0,
@@ -333,6 +313,32 @@ class NodeAssignmentStatus(WireModel):
         description="The boot that this status is from, as status.nodeInfo.bootID of the Node.",
         max_length=64,
     )
+
+
+class NodeAssignmentStatus(ReportedState):
+    """The state of the node, read from the kernel, as an enforcer of 0.1 reports it."""
+
+    observed_generation: int = Field(
+        default=0,
+        ge=0,
+        description="The metadata.generation that this status was computed from.",
+        json_schema_extra=without_default,
+    )
+    topology: TopologyStatus | None = Field(default=None, description="The hardware of the node.")
+    containers: tuple[ContainerStatus, ...] = Field(
+        default=(),
+        description="The running containers of the spec, with their state read from the kernel.",
+        max_length=MAX_ENTRIES,
+        json_schema_extra=atomic_list(),
+    )
+    running: tuple[PodUid, ...] = Field(
+        default=(),
+        description="The UIDs of the pods that have a container cgroup on the node.",
+        max_length=2048,
+        json_schema_extra=atomic_list(),
+    )
+    refused: int = Field(default=0, ge=0, description="The number of refused pods.")
+    outdated: int = Field(default=0, ge=0, description="The number of outdated containers.")
     last_pass_time: str | None = Field(
         default=None,
         description="When the enforcer last checked every cgroup, as of the last change of the "

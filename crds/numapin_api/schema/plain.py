@@ -29,27 +29,6 @@ class PoolsInForce:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerStatus(OfContainer):
-    """The state of one container of the spec, read from the kernel."""
-
-    pod_uid: str
-    container: str
-    cpus: CpuSet
-    mems: MemSet = MemSet()
-    exclusive: bool = False
-
-    def to_wire(self) -> dict[str, Any]:
-        """The value as a JSON object, without the unset (None) fields."""
-        return {
-            "podUID": self.pod_uid,
-            "container": self.container,
-            "cpus": str(self.cpus),
-            "mems": str(self.mems),
-            "exclusive": self.exclusive,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class KubeletContainer(OfContainer):
     """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
 
@@ -129,43 +108,57 @@ class RuntimeStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAssignmentStatus:
-    """The state of the node, read from the kernel; written only by the node's enforcer."""
+class ContainerStatus(OfContainer):
+    """The state of one container of the spec, read from the kernel."""
 
-    observed_generation: int = 0
-    topology: Mapping[str, Any] | None = None
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+    exclusive: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+            "exclusive": self.exclusive,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAssignmentStatus:
+    """The state of the node, read from the kernel, as an enforcer of 0.1 reports it."""
+
     free_hugepages: tuple[Mapping[str, Any], ...] = ()
     pools: PoolsInForce | None = None
-    containers: tuple[ContainerStatus, ...] = ()
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
     unbound_memory: tuple[UnboundMemory, ...] = ()
-    running: tuple[str, ...] = ()
-    refused: int = 0
-    outdated: int = 0
     drift_count: int = 0
     drift_causes: Mapping[str, int] = field(default_factory=dict)
     cgroup: CgroupStatus | None = None
     runtime: RuntimeStatus | None = None
     boot_id: str | None = None
+    observed_generation: int = 0
+    topology: Mapping[str, Any] | None = None
+    containers: tuple[ContainerStatus, ...] = ()
+    running: tuple[str, ...] = ()
+    refused: int = 0
+    outdated: int = 0
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
         wire: dict[str, Any] = {
-            "observedGeneration": self.observed_generation,
+            "freeHugepages": list(self.free_hugepages),
         }
-        if self.topology is not None:
-            wire["topology"] = self.topology
-        wire["freeHugepages"] = list(self.free_hugepages)
         if self.pools is not None:
             wire["pools"] = self.pools.to_wire()
-        wire["containers"] = [one.to_wire() for one in self.containers]
         wire["kubeletContainers"] = [one.to_wire() for one in self.kubelet_containers]
         wire["claims"] = [one.to_wire() for one in self.claims]
         wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
-        wire["running"] = list(self.running)
-        wire["refused"] = self.refused
-        wire["outdated"] = self.outdated
         wire["driftCount"] = self.drift_count
         wire["driftCauses"] = dict(self.drift_causes)
         if self.cgroup is not None:
@@ -174,6 +167,13 @@ class NodeAssignmentStatus:
             wire["runtime"] = self.runtime.to_wire()
         if self.boot_id is not None:
             wire["bootID"] = self.boot_id
+        wire["observedGeneration"] = self.observed_generation
+        if self.topology is not None:
+            wire["topology"] = self.topology
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["running"] = list(self.running)
+        wire["refused"] = self.refused
+        wire["outdated"] = self.outdated
         return wire
 
 

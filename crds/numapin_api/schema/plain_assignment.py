@@ -71,38 +71,6 @@ class FreeHugepages:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerStatus(OfContainer):
-    """The state of one container of the spec, read from the kernel."""
-
-    pod_uid: str
-    container: str
-    cpus: CpuSet
-    mems: MemSet = MemSet()
-    exclusive: bool = False
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "ContainerStatus":
-        """The value of a JSON object without faults; unknown fields are dropped."""
-        return cls(
-            wire["podUID"],
-            intern(wire["container"]),
-            CpuSet.parse(wire["cpus"]),
-            MemSet.parse(wire.get("mems", "")),
-            wire.get("exclusive", False),
-        )
-
-    def to_wire(self) -> dict[str, Any]:
-        """The value as a JSON object, without the unset (None) fields."""
-        return {
-            "podUID": self.pod_uid,
-            "container": self.container,
-            "cpus": str(self.cpus),
-            "mems": str(self.mems),
-            "exclusive": self.exclusive,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class KubeletContainer(OfContainer):
     """The CPUs and the NUMA nodes that the kubelet itself has given to a container."""
 
@@ -178,16 +146,48 @@ class UnboundMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerStatus(OfContainer):
+    """The state of one container of the spec, read from the kernel."""
+
+    pod_uid: str
+    container: str
+    cpus: CpuSet
+    mems: MemSet = MemSet()
+    exclusive: bool = False
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ContainerStatus":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            intern(wire["container"]),
+            CpuSet.parse(wire["cpus"]),
+            MemSet.parse(wire.get("mems", "")),
+            wire.get("exclusive", False),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "cpus": str(self.cpus),
+            "mems": str(self.mems),
+            "exclusive": self.exclusive,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAssignmentStatus:
-    """The state of the node, read from the kernel; written only by the node's enforcer."""
+    """The state of the node, read from the kernel, as an enforcer of 0.1 reports it."""
 
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
     free_hugepages: tuple[FreeHugepages, ...] = ()
-    containers: tuple[ContainerStatus, ...] = ()
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
     unbound_memory: tuple[UnboundMemory, ...] = ()
+    observed_generation: int = 0
+    containers: tuple[ContainerStatus, ...] = ()
     running: tuple[str, ...] = ()
 
     @classmethod
@@ -195,12 +195,12 @@ class NodeAssignmentStatus:
         """The value of a JSON object without faults; unknown fields are dropped."""
         return cls(
             tuple(map(Condition.from_wire, wire.get("conditions", ()))),
-            wire.get("observedGeneration", 0),
             tuple(map(FreeHugepages.from_wire, wire.get("freeHugepages", ()))),
-            tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
             tuple(map(KubeletContainer.from_wire, wire.get("kubeletContainers", ()))),
             tuple(map(ClaimedCpus.from_wire, wire.get("claims", ()))),
             tuple(map(UnboundMemory.from_wire, wire.get("unboundMemory", ()))),
+            wire.get("observedGeneration", 0),
+            tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
             tuple(wire.get("running", ())),
         )
 
@@ -208,12 +208,12 @@ class NodeAssignmentStatus:
         """The value as a JSON object, without the unset (None) fields."""
         return {
             "conditions": [one.to_wire() for one in self.conditions],
-            "observedGeneration": self.observed_generation,
             "freeHugepages": [one.to_wire() for one in self.free_hugepages],
-            "containers": [one.to_wire() for one in self.containers],
             "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
             "claims": [one.to_wire() for one in self.claims],
             "unboundMemory": [one.to_wire() for one in self.unbound_memory],
+            "observedGeneration": self.observed_generation,
+            "containers": [one.to_wire() for one in self.containers],
             "running": list(self.running),
         }
 

@@ -16,6 +16,34 @@ _AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since creation
 
 _OUTDATED: Final = "The number of containers that the newest policy would not place as they are."
 
+_POOLS: Final = (
+    _column(
+        "Exclusive", ".status.pools.exclusive", "CPUs that are exclusive to one container each."
+    ),
+    _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
+    _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
+)
+_DRIFT: Final = _column(
+    "Drift",
+    ".status.driftCount",
+    "Cpuset changes by others that were reverted.",
+    kind="integer",
+)
+_PLATFORM: Final = (
+    _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
+    _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),
+    _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
+    _column(
+        "Runtime Version",
+        ".status.runtime.version",
+        "The version of the container runtime.",
+        wide=True,
+    ),
+    _column(
+        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
+    ),
+)
+
 POLICY_COLUMNS: Final = [
     _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
     _column(
@@ -59,33 +87,13 @@ POLICY_COLUMNS: Final = [
 ASSIGNMENT_COLUMNS: Final = [
     _column("Policy", ".spec.policy.name", "The policy in force."),
     _column("Mode", ".spec.mode", "The mode: Static, None or Dynamic."),
-    _column(
-        "Exclusive", ".status.pools.exclusive", "CPUs that are exclusive to one container each."
-    ),
-    _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
-    _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
+    *_POOLS,
     _column("Refused", ".status.refused", "The number of refused pods.", kind="integer"),
     _column("Outdated", ".status.outdated", _OUTDATED, kind="integer"),
-    _column(
-        "Drift",
-        ".status.driftCount",
-        "Cpuset changes by others that were reverted.",
-        kind="integer",
-    ),
+    _DRIFT,
     _column("Ready", _condition("Ready", "status"), "Whether the kernel has what the spec says."),
     _AGE,
-    _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
-    _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),
-    _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
-    _column(
-        "Runtime Version",
-        ".status.runtime.version",
-        "The version of the container runtime.",
-        wide=True,
-    ),
-    _column(
-        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
-    ),
+    *_PLATFORM,
 ]
 
 LINES_COLUMNS: Final = [
@@ -101,32 +109,12 @@ LINES_COLUMNS: Final = [
 """Of assignments with lines: what is in force is in the NodeReport."""
 
 REPORT_COLUMNS: Final = [
-    _column(
-        "Exclusive", ".status.pools.exclusive", "CPUs that are exclusive to one container each."
-    ),
-    _column("Shared", ".status.pools.shared", "CPUs of all other containers."),
-    _column("Reserved", ".status.pools.reserved", "CPUs that are never assigned exclusively."),
-    _column(
-        "Drift",
-        ".status.driftCount",
-        "Cpuset changes by others that were reverted.",
-        kind="integer",
-    ),
+    *_POOLS,
+    _DRIFT,
     _column("Ready", _condition("Ready", "status"), "Whether the kernel has what is assigned."),
     _column("Reason", _condition("Ready", "reason"), "The reason of the condition Ready."),
     _AGE,
-    _column("Cgroup", ".status.cgroup.version", "The cgroup version.", kind="integer", wide=True),
-    _column("Driver", ".status.cgroup.driver", "The cgroup driver of the kubelet.", wide=True),
-    _column("Runtime", ".status.runtime.name", "The container runtime.", wide=True),
-    _column(
-        "Runtime Version",
-        ".status.runtime.version",
-        "The version of the container runtime.",
-        wide=True,
-    ),
-    _column(
-        "Status", _condition("Ready", "message"), "The message of the condition Ready.", wide=True
-    ),
+    *_PLATFORM,
 ]
 
 TOPOLOGY_COLUMNS: Final = [
