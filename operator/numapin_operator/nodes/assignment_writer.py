@@ -51,7 +51,7 @@ class AssignmentWriter:
             await self._delete(picture)
         elif decision.write is not Write.NOTHING:
             after = await self._put(picture, decision)
-        if told := await self._tell(after or self._still(picture, decision)):
+        if told := await self._tell(after or self._still(picture, decision), decision.spec):
             after = told
         planned_seconds = picture.now.monotonic if picture.now else began_seconds
         planned, sent = (planned_seconds, began_seconds), (began_seconds, self._clock.monotonic())
@@ -96,11 +96,15 @@ class AssignmentWriter:
         """The assignment, if nothing is written: what it tells may not be written yet."""
         return picture.assignment if decision.write is Write.NOTHING else None
 
-    async def _tell(self, after: AssignmentView | None) -> AssignmentView | None:
+    async def _tell(
+        self, after: AssignmentView | None, decided: NodeAssignmentSpec | None
+    ) -> AssignmentView | None:
         """Have the status tell what the spec does not; None if it does, or does not need to."""
-        if after is None or after.deleting or after.problem or not after.form.has_lines:
+        if after is None or after.deleting or after.problem or after.own.is_there:
             return None
-        told, before = told_of(after.spec), after.form.told
+        told, before = told_of(decided or after.spec), after.form.told
+        if not after.form.has_lines and (after.spec.pools is not None or told):
+            return None  # the spec itself says it; what was told before it had none must go
         if told == before:
             return None
         gone = dict.fromkeys(before.keys() - told.keys())

@@ -101,7 +101,7 @@ def test_a_kubelet_that_refuses_cgroup_v1_is_explained(bare: ControlPlane, tmp_p
     bare.kubectl("apply", "--server-side", "-k", str(Path(__file__).parents[3] / "crds"))
     eventually(lambda: _assign(bare), True)
     with running(ENFORCER, bare.kubeconfig, tmp_path):
-        shown = ("get", "nodeassignment", NODE, "--output=wide")
+        shown = ("get", "nodeassignments.v1alpha1.numapin.io", NODE, "--output=wide")
         wanted = ("KubepodsNotFound", "start the kubelet", "failCgroupV1: false")
         eventually(lambda: [one in _conditions(bare) for one in wanted], [True] * 3)
         assert "failCgroupV1: false" in bare.kubectl(*shown)

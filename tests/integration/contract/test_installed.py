@@ -96,15 +96,34 @@ def _report(plane: ControlPlane, name: str, token: str) -> None:
 def test_get_nodeassignments_shows_policy_mode_and_counts(
     installed: Kubectl, assignment: str
 ) -> None:
+    """Of v1alpha1, what an enforcer of 0.1 reports; of v1beta1, what the operator writes."""
     _patch_status(installed, assignment)
-    head, row = installed("get", "nodeasg", assignment).splitlines()
+    older = "nodeassignments.v1alpha1.numapin.io"
+    head, row = installed("get", older, assignment).splitlines()
     assert " ".join(head.split()) == (
         "NAME POLICY MODE EXCLUSIVE SHARED RESERVED REFUSED OUTDATED DRIFT READY AGE"
     )
     counts = ["3", "2", "7"]
     assert row.split()[:-1] == [assignment, "fast", "Static", "2-3", "0-1", "0", *counts, "True"]
-    wide = installed("get", "nodeasg", assignment, "-o", "wide").splitlines()[1]
+    wide = installed("get", older, assignment, "-o", "wide").splitlines()[1]
     assert wide.split()[11:] == ["2", "systemd", "containerd", "2.1", "as", "it", "should", "be"]
+    head = installed("get", "nodeasg", assignment).splitlines()[0]
+    assert " ".join(head.split()) == "NAME POLICY MODE SHARED RESERVED REFUSED OUTDATED AGE"
+
+
+def test_get_nodereports_shows_what_is_in_force(installed: Kubectl, assignment: str) -> None:
+    body = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeReport"}
+    installed("create", "-f", "-", text=json.dumps(body | {"metadata": {"name": assignment}}))
+    try:
+        kept = ("pools", "conditions", "driftCount", "cgroup", "runtime")
+        patch = json.dumps({"status": {key: STATUS[key] for key in kept}})
+        options = ("--subresource=status", "--type=merge", "-p", patch)
+        installed("patch", "noderep", assignment, *options)
+        head, row = installed("get", "noderep", assignment).splitlines()
+        assert " ".join(head.split()) == "NAME EXCLUSIVE SHARED RESERVED DRIFT READY REASON AGE"
+        assert row.split()[:-2] == [assignment, "2-3", "0-1", "0", "7", "True"]
+    finally:
+        installed("delete", "noderep", assignment)
 
 
 def test_what_the_server_stores_reads_back_as_the_models(

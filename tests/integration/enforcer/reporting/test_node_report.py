@@ -20,7 +20,7 @@ async def test_a_new_node_is_reported_in_its_own_objects(
     assert found["enforced"] == found["observed"]
     assert found.keys().isdisjoint({"differences", "notRunning", "topology", "lastPassTime"})
     assert objects.topology["numaNodes"]
-    assert node.status == {}
+    assert objects.old_status == {}
 
 
 async def test_what_is_not_as_its_line_says_is_named(

@@ -36,7 +36,7 @@ async def test_an_upgraded_operator_and_one_that_goes_back(
         objects.create()
         await eventually(lambda: objects.report.get("pools", {}).get("exclusive") == "1")
         await eventually(lambda: objects.old_status == {}, "the old status to go")
-        assert node.status["refusalsOmitted"] == 2
+        assert objects.assignment_status["refusalsOmitted"] == 2
         assert objects.report["driftCount"] == 1
         await eventually(lambda: objects.topology.get("numaNodes"), "the hardware")
         objects.replace(spec_of_lines(line(uid, "1", 2), shared="0"))
@@ -45,8 +45,11 @@ async def test_an_upgraded_operator_and_one_that_goes_back(
         objects.replace(node_spec)
         objects.delete()
         await eventually(node.reports_exclusive, "the status again")
-        assert (node.status["driftCount"], node.status["refusalsOmitted"]) == (1, 2)
-        assert node.status["topology"]["numaNodes"]
+        assert (
+            objects.assignment_status["driftCount"],
+            objects.assignment_status["refusalsOmitted"],
+        ) == (1, 2)
+        assert objects.assignment_status["topology"]["numaNodes"]
     assert seen == {"1"}
 
 

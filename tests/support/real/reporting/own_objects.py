@@ -8,7 +8,7 @@ from numapin_api import names
 from numapin_api.forms.spec import OPERATOR_STATUS
 from numapin_client.client import Source, connect
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.resources import NODE_REPORTS, NODE_TOPOLOGIES, Key, Resource
+from numapin_client.resources import NODE_ASSIGNMENTS, NODE_REPORTS, NODE_TOPOLOGIES, Key, Resource
 from numapin_client.transport.connection import Request
 from numapin_lab.controlplane.servers import ControlPlane
 from support.real.enforcer_node import PATH, Node
@@ -76,7 +76,8 @@ class OwnObjects:
 
     def observes(self, generation: int) -> bool:
         """Whether the report is about this generation of the NodeAssignment that there is."""
-        seen = {"uid": self._node.object["metadata"]["uid"], "generation": generation}
+        found = self._plane.api.get(NODE_ASSIGNMENTS.path(Key(self._node.name)))
+        seen = {"uid": found["metadata"]["uid"], "generation": generation}
         return bool(self.report.get("observed") == seen)
 
     def has_exclusive(self, generation: int = 1) -> bool:
@@ -89,9 +90,14 @@ class OwnObjects:
         return self.ready()[0] == "True"
 
     @property
+    def assignment_status(self) -> Json:
+        """The status of the NodeAssignment, by whoever wrote it."""
+        return self._status(NODE_ASSIGNMENTS)
+
+    @property
     def old_status(self) -> Json:
         """What an enforcer has written into the NodeAssignment, but for defaults."""
-        found = self._node.status
+        found = self.assignment_status
         return {key: one for key, one in found.items() if key not in OPERATOR_STATUS and one}
 
     def ready(self) -> tuple[str, str, str]:

@@ -116,7 +116,19 @@ class _Goal:
             assert found.effective_cpus == self._around(tree, path), path
         else:
             own = self._exclusive_below(path)
-            assert found.effective_cpus == self._pool | own, path
+            awaited = self._awaited(tree, path)
+            assert found.effective_cpus in (self._pool | own, *awaited), path
+
+    def _awaited(self, tree: Tree, path: str) -> list[CpuSet]:
+        """What a cgroup may keep that no name is known of: it may be a container without a cgroup.
+
+        The CPUs are reserved for that one then, and given to nobody else.
+        """
+        return [
+            self.given(other)[0]
+            for other, one in self._listed.items()
+            if one.exclusive and other not in tree.cgroups and parent(other) == parent(path)
+        ]
 
     def given(self, path: str) -> tuple[CpuSet, MemSet]:
         """The CPUs of a listed container, and the NUMA nodes it is bound to, if it is bound."""

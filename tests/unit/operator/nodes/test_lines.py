@@ -113,6 +113,21 @@ async def test_what_could_not_be_told_is_told_at_the_next_look() -> None:
     assert body(cluster)["status"] == told
 
 
+async def test_a_node_with_refused_pods_is_given_back() -> None:
+    """What is told of them must go too: else the node never counts as given back."""
+    cluster = FakeCluster()
+    operator = await node_with_report(cluster)
+    operator.add_pod("large", cpu="512")
+    await settle(operator)
+    del cluster.policies["policy"]
+    await settle(operator)
+    assert body(cluster)["spec"]["mode"] == "None"
+    assert not body(cluster)["status"]
+    report(operator)
+    await settle(operator)
+    assert cluster.assignments == {}
+
+
 async def test_an_older_enforcer_gets_what_it_reads() -> None:
     """It reports in the NodeAssignment itself, whatever a newer one has left in the NodeReport."""
     cluster = FakeCluster()
