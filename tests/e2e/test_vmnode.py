@@ -157,6 +157,7 @@ def watched(lab: RunningVmLab) -> Iterator[list[NodeAssignment]]:
     def run() -> None:
         with suppress(asyncio.CancelledError):
             loop.run_until_complete(following)
+        loop.run_until_complete(asyncio.sleep(0.1))  # the connections close meanwhile
         loop.close()
 
     thread = threading.Thread(target=run)
