@@ -154,7 +154,7 @@ class Upgrade:
 
     def all_orders(self, older: Release, newer: Release) -> Recording:
         """Start with the older release, then replace all parts in each order."""
-        for part in ("crds", "operator", "standby", "enforcer"):
+        for part in (OLD_FORM, "operator", "standby", "enforcer", "crds"):
             self.replace(part, older)
         with recording(self.lab.kubepods) as found:
             for title, is_newer, parts in ORDERS:
