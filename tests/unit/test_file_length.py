@@ -23,6 +23,7 @@ LONGER = {
     "operator/numapin_operator/observe/cache.py": "one index, which each change keeps consistent",
     "tests/e2e/test_installed_as_pods.py": "one installation for all tests: it takes a minute",
     "tests/e2e/test_vmnode.py": "one virtual machine for all tests: it takes half a minute",
+    "tests/integration/contract/test_installed.py": "one API server with everything installed",
     "tests/support/fakes/cluster_contract.py": "one contract of the fake and the real cluster",
     "tests/unit/cli/commands/test_get.py": "one command, in both forms",
     "tests/unit/enforcer/test_agent.py": "the passes of an agent in one world",
