@@ -203,9 +203,9 @@ class Application:
         report = self._state.reports.get(assignment.name)
         if report is None or not self._paths.waits_on(assignment.name):
             return
-        entries, since = assignment.spec.containers, assignment.form.since
-        status = report.status_for(assignment.uid, assignment.generation, entries, since)
-        self._paths.reported({"metadata": {"name": assignment.name}, "status": status})
+        if (read := assignment.told_by(report)) is not None:
+            metadata = {"name": assignment.name}
+            self._paths.reported({"metadata": metadata, "status": read.status()})
 
     def write_old_form(self) -> None:
         """Write assignments as numapin 0.1 reads them; call it before anything runs."""

@@ -15,11 +15,16 @@ Key = tuple[str, str]
 KERNEL_FIELDS: Final = ("enforced", "pools", "differences", "notRunning")
 """What is read from the cgroups; if they cannot be read, it stays as it was reported."""
 
-_SAME: Final = (
-    "conditions", "freeHugepages", "pools", "kubeletContainers", "claims", "unboundMemory",
-    "driftCount", "driftCauses", "cgroup", "runtime", "bootID",
-)  # fmt: skip
-"""Fields that a report and a status have alike."""
+_OF_ASSIGNMENTS: Final = frozenset(
+    {
+        *("observedGeneration", "topology", "containers", "running"),
+        *("refused", "outdated", "lastPassTime"),
+    }
+)
+"""Fields of a status that a report says otherwise, or not at all. It has all others alike."""
+
+_OF_REPORTS: Final = frozenset({"observed", "enforced", "differences", "notRunning"})
+"""Fields of a report that a status says otherwise. It has all others alike."""
 
 
 class Assigned(Protocol):
@@ -124,7 +129,7 @@ def report_fields(
     ]
     here = frozenset(running)
     absent = sorted({*_absent(assigned, in_force, here), *seen.refused} - here)
-    made = {key: status[key] for key in _SAME if status.get(key)}
+    made = {key: one for key, one in status.items() if one and key not in _OF_ASSIGNMENTS}
     made |= {"observed": seen.observed.to_wire(), "enforced": seen.enforced.to_wire()}
     made |= {"differences": different} if different else {}
     return made | ({"notRunning": absent} if absent else {})
@@ -152,14 +157,43 @@ def _absent(
     )
 
 
-def status_of(
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """What a NodeReport says of one NodeAssignment, whose lines it knows.
+
+    Attributes:
+        raw: the status of the NodeReport.
+        observed: the generation that it is about.
+        running: UIDs of the pods that count as running.
+        in_force: the containers that have what their lines say.
+        different: what the kernel has instead, by container.
+    """
+
+    raw: Mapping[str, Any]
+    observed: int
+    running: frozenset[str]
+    in_force: tuple[Assigned, ...]
+    different: Mapping[Key, Mapping[str, Any]]
+
+    def status(self, *, with_containers: bool = True) -> Json:
+        """The status of the NodeAssignment as v1alpha1 has it; its containers if they matter."""
+        made = {key: one for key, one in self.raw.items() if key not in _OF_REPORTS}
+        made |= {"observedGeneration": self.observed, "running": sorted(self.running)}
+        return made | ({"containers": self._containers()} if with_containers else {})
+
+    def _containers(self) -> list[Mapping[str, Any]]:
+        shared = (self.raw.get("pools") or {}).get("shared", "")
+        return [*self.different.values(), *(_as_assigned(one, shared) for one in self.in_force)]
+
+
+def read_report(
     report: Mapping[str, Any],
     uid: str,
     generation: int,
     entries: Sequence[Assigned],
     since: Sequence[int],
-) -> Json:
-    """The status of a NodeAssignment as v1alpha1 has it, by its node's report.
+) -> ReadReport | None:
+    """What a report says of a NodeAssignment; None if it is of one that was deleted.
 
     A line that is newer than the report counts as running and not as in force: so nothing is
     released because of a report that has not seen it.
@@ -171,16 +205,15 @@ def status_of(
         entries: its containers.
         since: the generation that first had each.
     """
-    observed, enforced = (Generation.read(report.get(one)) for one in ("observed", "enforced"))
-    if observed.of(uid) == 0:
-        return {}  # it is about an object that was deleted
-    accepted, judged = enforced.of(uid), observed.generation
-    if max(accepted, judged) > generation:
-        accepted = judged = 0  # it has seen what is not known here yet
+    observed, enforced = (one.of(uid) for one in _seen_by(report))
+    if observed == 0:
+        return None
+    accepted, judged = enforced, observed
+    if is_ahead(report, uid, generation):
+        accepted = judged = 0
     absent = frozenset(report.get("notRunning") or ())
     different = {(one["podUID"], one["container"]): one for one in report.get("differences") or ()}
-    shared = (report.get("pools") or {}).get("shared", "")
-    containers, running = list(different.values()), {uid for uid, _ in different}
+    in_force, running = list[Assigned](), {uid for uid, _ in different}
     for one, first in zip(entries, since, strict=True):
         if first > accepted:
             # Of a spec that was refused nothing is in force.
@@ -191,13 +224,33 @@ def status_of(
             continue
         running.add(one.pod_uid)
         if one.key not in different and f"{one.pod_uid}/{one.container}" not in absent:
-            containers.append(_as_assigned(one, shared))
-    made = {key: report[key] for key in _SAME if key in report}
-    return made | {
-        "observedGeneration": observed.generation,
-        "containers": containers,
-        "running": sorted(running),
-    }
+            in_force.append(one)
+    return ReadReport(report, observed, frozenset(running), tuple(in_force), different)
+
+
+def status_of(
+    report: Mapping[str, Any],
+    uid: str,
+    generation: int,
+    entries: Sequence[Assigned],
+    since: Sequence[int],
+) -> Json:
+    """The status of a NodeAssignment as v1alpha1 has it, by its node's report; see `read_report`.
+
+    Empty if the report is of one that was deleted.
+    """
+    read = read_report(report, uid, generation, entries, since)
+    return read.status() if read is not None else {}
+
+
+def is_ahead(report: Mapping[str, Any], uid: str, generation: int) -> bool:
+    """Whether a report is about a later generation of a NodeAssignment than is known here."""
+    return any(one.of(uid) > generation for one in _seen_by(report))
+
+
+def _seen_by(report: Mapping[str, Any]) -> tuple[Generation, Generation]:
+    """The generation that a report is about, and the one in force."""
+    return Generation.read(report.get("observed")), Generation.read(report.get("enforced"))
 
 
 def _as_assigned(one: Assigned, shared: str) -> Json:

@@ -31,6 +31,7 @@ class ReadSpec:
 
     Attributes:
         wire: the spec as v1alpha1 has it, of any shape and not checked.
+        has_lines: whether it has the form of v1beta1; see `has_lines`.
         lines: its lines, in the order of the containers; empty if it has the form of v1alpha1.
         since: for each container, the generation that first had it as it is. With the form of
             v1alpha1 that is not known: it counts as new.
@@ -38,6 +39,7 @@ class ReadSpec:
     """
 
     wire: Json
+    has_lines: bool = False
     lines: tuple[str, ...] = ()
     since: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
@@ -77,7 +79,8 @@ def _of_entries(wire: Json, generation: int) -> ReadSpec:
 
 def _of_lines(wire: Json, assigned: object) -> ReadSpec:
     if not isinstance(assigned, list):
-        return ReadSpec(wire, faults=(f"spec.assigned: should be a list, not {assigned!r:.60}",))
+        fault = f"spec.assigned: should be a list, not {assigned!r:.60}"
+        return ReadSpec(wire, has_lines=True, faults=(fault,))
     entries, since, faults = list[Json](), list[int](), list[str]()
     for index, line in enumerate(assigned):
         try:
@@ -88,8 +91,9 @@ def _of_lines(wire: Json, assigned: object) -> ReadSpec:
             entries.append(entry)
             since.append(first)
     if faults:
-        return ReadSpec(wire, faults=tuple(faults))
-    return ReadSpec(wire | {"containers": entries}, tuple(assigned), tuple(since))
+        return ReadSpec(wire, has_lines=True, faults=tuple(faults))
+    whole = wire | {"containers": entries}
+    return ReadSpec(whole, has_lines=True, lines=tuple(assigned), since=tuple(since))
 
 
 def spec_with_lines(wire: Mapping[str, Any], lines: Sequence[str]) -> Json:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from numapin_api.forms.report import Generation
-from numapin_api.forms.spec import ReadSpec, has_lines, read_spec
+from numapin_api.forms.spec import ReadSpec, read_spec
 from numapin_api.schema.assignment_spec import SPEC_SCHEMA
 from numapin_api.schema.check import find_faults
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
@@ -72,7 +72,7 @@ def decode_assignment(body: Mapping[str, Any]) -> DecodedSpec:
     read = read_spec({"metadata": body["metadata"], "spec": raw})
     if error := InvalidSpecError.of(read.faults):
         raise error
-    lines = isinstance(raw, dict) and has_lines(raw)
+    lines = read.has_lines
     try:
         spec = decode_spec(read.wire)
     except InvalidSpecError as error:

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from numapin_api import names
 from numapin_api.forms.joined import joined
-from numapin_api.forms.report import Generation
+from numapin_api.forms.report import is_ahead
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.informer_settings import DEFAULT_TIMING, InformerTiming
 from numapin_client.cache.store import Change
@@ -165,13 +165,12 @@ class NodeWatch:
         if assignment is None:
             if gone:
                 self._on_change(name, None)
-        elif not _is_ahead(report or {}, assignment["metadata"]):
+        elif not _is_early(report, assignment["metadata"]):
             with suppress(ValueError):  # a wrong line: what was shown before stays
                 self._on_change(name, joined(assignment, report, topology))
 
 
-def _is_ahead(report: Json, metadata: dict[str, Any]) -> bool:
-    """Whether a report is about a later generation than the one that has arrived."""
-    status = report.get("status") or {}
-    seen = (Generation.read(status.get(one)) for one in ("observed", "enforced"))
-    return any(one.of(metadata["uid"]) > metadata["generation"] for one in seen)
+def _is_early(report: Json | None, metadata: Json) -> bool:
+    """Whether a report has arrived before the generation that it is about."""
+    status = (report or {}).get("status") or {}
+    return is_ahead(status, metadata["uid"], metadata["generation"])

@@ -225,7 +225,8 @@ class ClusterState:
         that decisions use wakes no node.
         """
         before = self.assignments.get(state.name)
-        state = self.with_report(state)
+        if state is not before:  # else it was taken in with the answer to our own write
+            state = self.with_report(state)
         taken = self.assignments.put(state)
         self._note_lost(before, state)
         if taken:

@@ -10,6 +10,7 @@ from numapin_api.forms.joined import joined
 from numapin_api.forms.lines import print_line
 from numapin_api.forms.report import Generation, Seen, report_fields, status_of
 from numapin_api.forms.spec import has_lines, read_spec, refusals_of, spec_with_lines
+from numapin_api.nodeassignment import ReportedState
 from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
 
 Json = dict[str, Any]
@@ -177,6 +178,17 @@ def test_a_pod_that_only_a_refused_spec_lists_is_not_there() -> None:
     assert report["notRunning"] == ["u-1/engine", "u-2"]
     assert status_of(report, "a-1", 8, [PLAIN, stranger], [7, 8])["running"] == ["u-1"]
     assert status_of(report, "a-1", 9, [PLAIN, stranger], [7, 9])["running"] == ["u-1", "u-2"]
+
+
+def test_whatever_an_enforcer_reports_in_either_object_comes_through() -> None:
+    """A new field of the model needs no line here or there."""
+    names = [one.alias or name for name, one in ReportedState.model_fields.items()]
+    state = dict.fromkeys(names, {"shared": "0-1"})
+    seen = Generation("a-1", 7)
+    report = report_fields(state, [], [], {}, Seen(seen, seen))
+    assert report.keys() == {*names, "observed", "enforced"}
+    back = status_of(report, "a-1", 7, [], [])
+    assert back.keys() == {*names, "observedGeneration", "containers", "running"}
 
 
 def test_tools_see_one_object() -> None:

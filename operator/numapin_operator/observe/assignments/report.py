@@ -1,11 +1,9 @@
 """A NodeReport and a NodeTopology, decoded into slim frozen values. Does no I/O."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from numapin_api.forms.report import status_of
-from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_operator.observe.assignments.decode import InvalidPartError
 from numapin_operator.observe.assignments.hardware import Hardware, decode_hardware
 from numapin_operator.observe.node_status import json_object
@@ -49,16 +47,6 @@ class ReportView:
         """Decode a NodeReport."""
         raw = json_object(body, "status")
         return cls(body["metadata"]["name"], {key: raw[key] for key in USED_REPORT if key in raw})
-
-    def status_for(
-        self,
-        uid: str,
-        generation: int,
-        containers: Sequence[ContainerAssignment],
-        since: Sequence[int],
-    ) -> Json:
-        """What it says of a NodeAssignment, as the status of that; empty if it is of another."""
-        return status_of(self.status, uid, generation, containers, since)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from numapin_api.forms.spec import OPERATOR_STATUS, has_lines, read_spec, spec_refusals
+from numapin_api.forms.report import ReadReport, read_report
+from numapin_api.forms.spec import OPERATOR_STATUS, read_spec, spec_refusals
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.topology import Topology
 from numapin_operator.observe.assignments.decode import (
@@ -140,6 +141,11 @@ class AssignmentView:
         )
         return self if after == self else after
 
+    def told_by(self, report: ReportView) -> ReadReport | None:
+        """What a report says of this NodeAssignment; None if it is of another."""
+        entries, since = self.spec.containers, self.form.since
+        return read_report(report.status, self.uid, self.generation, entries, since)
+
     def _found(self, report: ReportView | None, topology: TopologyView | None) -> Reported:
         if self.own.is_there:
             return self.own
@@ -150,13 +156,12 @@ class AssignmentView:
         if report is None or not report.is_written or problem is not None:
             return silent
         try:
-            raw = report.status_for(
-                self.uid, self.generation, self.spec.containers, self.form.since
-            )
-            if not raw:
+            read = self.told_by(report)
+            if read is None:
                 return silent
-            used = (*USED_STATUS, "containers") if _needs_containers(self.spec) else USED_STATUS
-            status = decode_status({key: raw[key] for key in used if key in raw})
+            status = _decode_used(
+                read.status(with_containers=_needs_containers(self.spec)), self.spec
+            )
         except InvalidPartError as error:
             return replace(silent, problem=f"NodeReport: {error}")
         except Exception as error:  # noqa: BLE001 - what one node reports must not stop the others
@@ -212,6 +217,12 @@ def _needs_containers(spec: NodeAssignmentSpec) -> bool:
     return spec.pools is None or any(one.moving for one in spec.containers)
 
 
+def _decode_used(raw: Json, spec: NodeAssignmentSpec) -> NodeAssignmentStatus:
+    """What decisions use of a status; see `USED_STATUS`."""
+    used = (*USED_STATUS, "containers") if _needs_containers(spec) else USED_STATUS
+    return decode_status({key: raw[key] for key in used if key in raw})
+
+
 def _content(
     body: Json,
     before: AssignmentView | None,
@@ -222,8 +233,7 @@ def _content(
     raw, problem = json_object(body, "status"), None
     try:
         spec, form = _decode_spec(body, before, written)
-        used = (*USED_STATUS, "containers") if _needs_containers(spec) else USED_STATUS
-        status = decode_status({key: raw[key] for key in used if key in raw})
+        status = _decode_used(raw, spec)
         known = before.own.hardware if before else None
         hardware = decode_hardware(raw.get("topology"), known)
     except InvalidPartError as error:
@@ -261,8 +271,7 @@ def _decode_spec(
     read = read_spec(body)
     if read.faults:
         raise InvalidPartError(read.faults[0])
-    is_later = isinstance(raw, Mapping) and has_lines(raw)
-    return decode_spec(read.wire), Form(is_later, read.lines, read.since, told)
+    return decode_spec(read.wire), Form(read.has_lines, read.lines, read.since, told)
 
 
 def _carried(metadata: Json) -> Json:
