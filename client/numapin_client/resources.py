@@ -85,30 +85,17 @@ LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespa
 CONTROLLER_REVISIONS: Final = Resource(
     "apps", "v1", "controllerrevisions", "ControllerRevision", namespaced=True
 )
-CPU_POLICIES: Final = Resource(
-    names.GROUP, names.VERSION, names.CPU_POLICY_PLURAL, names.CPU_POLICY_KIND, namespaced=False
-)
-NODE_ASSIGNMENTS: Final = Resource(
-    names.GROUP,
-    names.VERSION,
-    names.NODE_ASSIGNMENT_PLURAL,
-    names.NODE_ASSIGNMENT_KIND,
-    namespaced=False,
-)
-NODE_REPORTS: Final = Resource(
-    names.GROUP,
-    names.VERSION,
-    names.NODE_REPORT_PLURAL,
-    names.NODE_REPORT_KIND,
-    namespaced=False,
-)
-NODE_TOPOLOGIES: Final = Resource(
-    names.GROUP,
-    names.VERSION,
-    names.NODE_TOPOLOGY_PLURAL,
-    names.NODE_TOPOLOGY_KIND,
-    namespaced=False,
-)
+
+
+def _ours(plural: str, kind: str) -> Resource:
+    """A kind of numapin's own."""
+    return Resource(names.GROUP, names.VERSION, plural, kind, namespaced=False)
+
+
+CPU_POLICIES: Final = _ours(names.CPU_POLICY_PLURAL, names.CPU_POLICY_KIND)
+NODE_ASSIGNMENTS: Final = _ours(names.NODE_ASSIGNMENT_PLURAL, names.NODE_ASSIGNMENT_KIND)
+NODE_REPORTS: Final = _ours(names.NODE_REPORT_PLURAL, names.NODE_REPORT_KIND)
+NODE_TOPOLOGIES: Final = _ours(names.NODE_TOPOLOGY_PLURAL, names.NODE_TOPOLOGY_KIND)
 
 
 def encode(body: Mapping[str, Any]) -> bytes:

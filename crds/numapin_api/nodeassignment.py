@@ -8,7 +8,7 @@ from numapin_api.conditions.model import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.meta.cel_rules import rule, rules
-from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
+from numapin_api.meta.derived import HasExclusiveCpus, HasRefusals, OfContainer
 from numapin_api.meta.wire import Time, WireModel, atomic_list, keyed_list, without_default
 from numapin_api.moves.model import Moving
 from numapin_api.status.containers import (
@@ -191,7 +191,27 @@ class Refusal(WireModel):
     )
 
 
-class NodeAssignmentSpec(HasExclusiveCpus, WireModel):
+RefusedPods = Annotated[
+    tuple[Refusal, ...],
+    Field(
+        description="Containers and pods that were refused CPUs or memory, with the reasons.",
+        max_length=MAX_REFUSED,
+        json_schema_extra=atomic_list(),
+    ),
+]
+RefusedResizes = Annotated[
+    tuple[Refusal, ...],
+    Field(
+        description="Containers that keep what they have although the kubelet has granted a "
+        "resize, with the reasons; each is tried again whenever something changes on the node. "
+        "Unset if there is none.",
+        max_length=MAX_REFUSED_RESIZES,
+        json_schema_extra=atomic_list(),
+    ),
+]
+
+
+class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
     """The desired state of the node; written only by the operator.
 
     `pools` is unset until the node's topology is known, and where `mode` is None.
@@ -230,25 +250,13 @@ class NodeAssignmentSpec(HasExclusiveCpus, WireModel):
         max_length=MAX_ENTRIES,
         json_schema_extra=atomic_list(),
     )
-    refused: tuple[Refusal, ...] = Field(
-        default=(),
-        description="Containers and pods that were refused CPUs or memory, with the reasons.",
-        max_length=MAX_REFUSED,
-        json_schema_extra=atomic_list(),
-    )
+    refused: RefusedPods = ()
     refused_omitted: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         description="The number of refused pods that are not listed in refused, which is full; "
         "unset if all are.",
     )
-    refused_resizes: tuple[Refusal, ...] | None = Field(
-        default=None,
-        description="Containers that keep what they have although the kubelet has granted a "
-        "resize, with the reasons; each is tried again whenever something changes on the node. "
-        "Unset if there is none.",
-        max_length=MAX_REFUSED_RESIZES,
-        json_schema_extra=atomic_list(),
-    )
+    refused_resizes: RefusedResizes | None = None
     release_at: Time | None = Field(
         default=None,
         description="When everything is given back (RFC 3339, UTC), because no policy wants it any "

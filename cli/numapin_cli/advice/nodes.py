@@ -135,7 +135,7 @@ def _refused(reported: NodeState) -> Iterator[Line]:
     for refusal in spec.refused[:_MOST_REFUSED]:
         name = f"{refusal.namespace}/{refusal.pod}"
         yield Line(name, f"refused, {refusal.reason}: {refusal.message}")
-    if (more := len(spec.refused) + (spec.refused_omitted or 0) - _MOST_REFUSED) > 0:
+    if (more := spec.refused_count - _MOST_REFUSED) > 0:
         yield Line("refused", f"{plural(more, 'more pod')}")
     for resize in spec.refused_resizes or ():
         name = f"{resize.namespace}/{resize.pod} {resize.container or ''}".rstrip()

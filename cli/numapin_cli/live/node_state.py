@@ -108,7 +108,7 @@ class NodeState:
     def refused(self) -> int:
         """How many pods are refused."""
         spec = self.view.spec if self.view else None
-        return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
+        return spec.refused_count if spec else 0
 
     def in_kernel(self, entry: ContainerAssignment) -> str:
         """What the kernel has of a container of the spec."""

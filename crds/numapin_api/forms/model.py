@@ -13,7 +13,7 @@ from numapin_api.duration import TIME_PATTERN
 from numapin_api.forms.lines import LINE_LENGTH
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.wire import WireModel, atomic_list
-from numapin_api.nodeassignment import MAX_ENTRIES, MAX_REFUSED, MAX_REFUSED_RESIZES, Refusal
+from numapin_api.nodeassignment import MAX_ENTRIES, RefusedPods, RefusedResizes
 from numapin_api.status.containers import SomeCpus
 
 _EITHER = (
@@ -88,25 +88,13 @@ class SpecOfLines(WireModel):
 class StatusOfOperator(WireModel):
     """What the operator has to tell; it decides nothing by it but what it tells again."""
 
-    refusals: tuple[Refusal, ...] = Field(
-        default=(),
-        description="Containers and pods that were refused CPUs or memory, with the reasons.",
-        max_length=MAX_REFUSED,
-        json_schema_extra=atomic_list(),
-    )
+    refusals: RefusedPods = ()
     refusals_omitted: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         description="The number of refused pods that are not listed in refusals, which is full; "
         "unset if all are.",
     )
-    resize_refusals: tuple[Refusal, ...] | None = Field(
-        default=None,
-        description="Containers that keep what they have although the kubelet has granted a "
-        "resize, with the reasons; each is tried again whenever something changes on the node. "
-        "Unset if there is none.",
-        max_length=MAX_REFUSED_RESIZES,
-        json_schema_extra=atomic_list(),
-    )
+    resize_refusals: RefusedResizes | None = None
 
 
 class AssignmentOfLines(WireModel):

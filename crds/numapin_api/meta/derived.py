@@ -1,6 +1,6 @@
 """What follows from the fields of a value; the models and the plain values share it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Protocol
 
 from numapin_api.cpuset import CpuSet
@@ -48,3 +48,21 @@ class HasExclusiveCpus:
     def exclusive_cpus(self: _Containers) -> CpuSet:
         """The CPUs of all exclusive containers."""
         return CpuSet.union(one.cpus for one in self.containers if one.exclusive)
+
+
+class _Refusals(Protocol):
+    @property
+    def refused(self) -> Sized: ...
+    @property
+    def refused_omitted(self) -> int | None: ...
+
+
+class HasRefusals:
+    """A value with the fields `refused` and `refused_omitted`."""
+
+    __slots__ = ()
+
+    @property
+    def refused_count(self: _Refusals) -> int:
+        """How many pods are refused, with those that there is no room for."""
+        return len(self.refused) + (self.refused_omitted or 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
+from numapin_api.meta.derived import HasExclusiveCpus, HasRefusals, OfContainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class ContainerAssignment(OfContainer):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAssignmentSpec(HasExclusiveCpus):
+class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     """The desired state of the node; written only by the operator.
 
     `pools` is unset until the node's topology is known, and where `mode` is None.

@@ -24,7 +24,7 @@ from sys import intern
 from typing import Any
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.meta.derived import HasExclusiveCpus, OfContainer
+from numapin_api.meta.derived import HasExclusiveCpus, HasRefusals, OfContainer
 """
 
 

@@ -184,7 +184,7 @@ def _shown_by(one: Pass, has: Summary) -> States:
 
 def _refused(spec: NodeAssignmentSpec | None) -> int:
     """How many pods are refused, with those that the spec has no room for."""
-    return len(spec.refused) + (spec.refused_omitted or 0) if spec else 0
+    return spec.refused_count if spec else 0
 
 
 def _outdated(spec: NodeAssignmentSpec | None) -> list[str]:

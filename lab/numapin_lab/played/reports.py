@@ -7,16 +7,12 @@ from numapin_api.forms.report import Generation, Seen, report_fields
 from numapin_api.forms.spec import read_spec
 from numapin_api.schema.plain import ContainerAssignment, ContainerStatus
 from numapin_client.resources import Json
+from numapin_enforcer.status.report import STATUS_FIELDS
 
 REASONS: Final = {"Ready": "Enforced", "Reconciling": "Settled", "Stalled": "NotStalled"}
 CREATED: Final = "2026-01-01T00:00:00Z"
 
-CLEARED: Final[Json] = dict.fromkeys(
-    (
-        *("topology", "observedGeneration", "containers", "running", "pools", "freeHugepages"),
-        *("conditions", "cgroup", "runtime"),
-    )
-)
+CLEARED: Final[Json] = dict.fromkeys(STATUS_FIELDS)
 """A merge patch of what an enforcer once wrote into a NodeAssignment, and an older one writes."""
 
 _OPTIONAL: Final[Json] = dict.fromkeys(("differences", "notRunning", "pools"))

@@ -183,7 +183,7 @@ def test_a_pod_that_only_a_refused_spec_lists_is_not_there() -> None:
 def test_whatever_an_enforcer_reports_in_either_object_comes_through() -> None:
     """A new field of the model needs no line here or there."""
     names = [one.alias or name for name, one in ReportedState.model_fields.items()]
-    state = dict.fromkeys(names, {"shared": "0-1"})
+    state = {name: {"shared": "0-1"} for name in names}
     seen = Generation("a-1", 7)
     report = report_fields(state, [], [], {}, Seen(seen, seen))
     assert report.keys() == {*names, "observed", "enforced"}

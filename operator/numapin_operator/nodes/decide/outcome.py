@@ -31,9 +31,8 @@ def outcome_of(
     picture: NodePicture, node: NodeView, governing: PolicyView, plan: Plan
 ) -> NodeOutcome:
     """The outcome of the policy on this node, once `plan` is written."""
-    refused = len(plan.spec.refused) + (plan.spec.refused_omitted or 0)
     outcome = _judged(picture, node, governing, plan)
-    return replace(outcome, refused=refused, outdated=len(plan.outdated))
+    return replace(outcome, refused=plan.spec.refused_count, outdated=len(plan.outdated))
 
 
 def _judged(picture: NodePicture, node: NodeView, governing: PolicyView, plan: Plan) -> NodeOutcome:

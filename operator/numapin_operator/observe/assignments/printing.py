@@ -63,15 +63,8 @@ def is_printed_alike(one: NodeAssignmentSpec, other: NodeAssignmentSpec) -> bool
 
 def told_of(spec: NodeAssignmentSpec) -> Json:
     """What the status tells of a spec with lines; see `forms.spec.OPERATOR_STATUS`."""
-    listed: Json = {}
-    if spec.refused:
-        listed["refused"] = [one.to_wire() for one in spec.refused]
-    if spec.refused_omitted:
-        listed["refusedOmitted"] = spec.refused_omitted
-    if spec.refused_resizes:
-        listed["refusedResizes"] = [one.to_wire() for one in spec.refused_resizes]
-    told = refusals_of(listed)
-    if refused := len(spec.refused) + (spec.refused_omitted or 0):
+    told = refusals_of(replace(spec, containers=()).to_wire())
+    if refused := spec.refused_count:
         told["refused"] = refused
     if outdated := sum(1 for one in spec.containers if one.outdated):
         told["outdated"] = outdated
