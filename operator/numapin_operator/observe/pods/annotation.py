@@ -20,9 +20,7 @@ def annotation_digest(text: str | None) -> bytes:
 
 def cpus_annotation(metadata: Mapping[str, Any]) -> bytes:
     """The digest of a pod's annotation, whoever wrote it; accepts any metadata."""
-    annotations = metadata.get("annotations")
-    text = annotations.get(names.CPUS_ANNOTATION) if isinstance(annotations, Mapping) else None
-    return annotation_digest(text if isinstance(text, str) else None)
+    return annotation_digest(_text(metadata, names.CPUS_ANNOTATION))
 
 
 def refusal_mark(text: str | None) -> str:
@@ -32,6 +30,10 @@ def refusal_mark(text: str | None) -> str:
 
 def refused_annotation(metadata: Mapping[str, Any]) -> str:
     """The mark of a pod's annotation, whoever wrote it; accepts any metadata."""
+    return refusal_mark(_text(metadata, names.REFUSED_ANNOTATION))
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     annotations = metadata.get("annotations")
-    text = annotations.get(names.REFUSED_ANNOTATION) if isinstance(annotations, Mapping) else None
-    return refusal_mark(text if isinstance(text, str) else None)
+    text = annotations.get(name) if isinstance(annotations, Mapping) else None
+    return text if isinstance(text, str) else None

@@ -10,6 +10,7 @@ import pytest
 from numapin_client.errors import ClientError, ConnectionFailedError, ForbiddenError
 from numapin_client.resources import Key
 from numapin_daemon.flowcontrol.backoff import Backoff
+from numapin_operator.annotation.comparing import EDIT_SECONDS
 from numapin_operator.annotation.denied import DENIED_SECONDS
 from numapin_operator.annotation.refusal_writer import (
     AT_ONCE,
@@ -18,7 +19,6 @@ from numapin_operator.annotation.refusal_writer import (
     RefusalAnnotations,
 )
 from numapin_operator.annotation.refusals import LONGEST, refusals
-from numapin_operator.annotation.writer import EDIT_SECONDS
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import refusal_mark, refused_annotation
 from numapin_operator.placement import MirrorClaim

@@ -11,8 +11,9 @@ import pytest
 from numapin_client.errors import ClientError, ConnectionFailedError, ForbiddenError
 from numapin_client.resources import Key
 from numapin_daemon.flowcontrol.backoff import Backoff
+from numapin_operator.annotation.comparing import EDIT_SECONDS
 from numapin_operator.annotation.denied import DENIED_SECONDS
-from numapin_operator.annotation.writer import EDIT_SECONDS, NO_RIGHT, PodAnnotations
+from numapin_operator.annotation.writer import NO_RIGHT, PodAnnotations
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import annotation_digest
 from numapin_operator.placement import MirrorClaim
