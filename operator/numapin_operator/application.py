@@ -22,7 +22,7 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import Values
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.span import SpanSink
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.heartbeats.silence import Beat
 from numapin_operator.heartbeats.watcher import Marks, Watcher
 from numapin_operator.installation.leadership import Leadership

@@ -12,7 +12,7 @@ from numapin_operator.annotation.refusal_writer import WORKERS as TELLING
 from numapin_operator.annotation.refusal_writer import RefusalAnnotations
 from numapin_operator.annotation.writer import WORKERS as ANNOTATING
 from numapin_operator.annotation.writer import PodAnnotations
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor

@@ -18,7 +18,6 @@ LONGER = {
     "crds/numapin_api/nodeassignment.py": "one kind: its fields with their descriptions",
     "lab/numapin_lab/played/enforcers.py": "one program: what all enforcers of a cluster do",
     "lab/numapin_lab/running_lab.py": "one lab: what a test may do with it",
-    "operator/numapin_operator/api_server.py": "all requests, as a Protocol and as they are made",
     "operator/numapin_operator/application.py": "every part, wired together",
     "operator/numapin_operator/observe/cache.py": "one index, which each change keeps consistent",
     "tests/e2e/test_installed_as_pods.py": "one installation for all tests: it takes a minute",

@@ -177,7 +177,7 @@ def _take(entry: Json, key: str, value: str) -> None:
     elif key in entry or key in _OF_ENTRIES:
         raise LineError(f"has {key}, which no line has")
     else:
-        entry[key] = value  # of a later operator; whoever checks the schema names it
+        entry[key] = value  # a later operator has it; the check of the schema names it
 
 
 def _flag(key: str, value: str) -> bool:

@@ -113,8 +113,7 @@ def report_fields(
     """The status of a NodeReport.
 
     Args:
-        status: the status of a NodeAssignment as v1alpha1 has it, of which the fields that a report
-            has alike are taken.
+        status: the status of a NodeAssignment as v1alpha1 has it. A report has most of its fields.
         found: the containers in force, as read back.
         running: UIDs of the pods that have a container cgroup.
         assigned: the containers of the newest spec that have been accepted as they are.
@@ -148,7 +147,7 @@ def _absent(
     in_force: Mapping[Key, object],
     running: frozenset[str],
 ) -> Iterator[str]:
-    """Pods of lines that do not run, and containers of those that do."""
+    """Pods that have lines and do not run; of pods that run, the containers that do not."""
     yield from {uid for uid, _ in assigned if uid not in running}
     yield from (
         f"{uid}/{container}"

@@ -9,7 +9,7 @@ Schema = dict[str, Any]
 
 
 def superset(one: Mapping[str, Any], other: Mapping[str, Any]) -> Schema:
-    """The schema of objects of which each field is in one of two schemas, or in both.
+    """A schema that has the fields of two.
 
     A field is required if both require it, and the rules of both hold; all else, such as a
     description, is as in the first.

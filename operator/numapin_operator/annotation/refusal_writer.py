@@ -9,7 +9,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 from numapin_operator.annotation.comparing import Comparison, Words
 from numapin_operator.annotation.refusals import refusals
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import refusal_mark
 from numapin_operator.placement import PodView

@@ -9,7 +9,7 @@ from numapin_client.resources import Key
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.annotation.comparing import Comparison, Words
 from numapin_operator.annotation.content import annotations, with_notice
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.annotation import annotation_digest
 from numapin_operator.placement import PodView

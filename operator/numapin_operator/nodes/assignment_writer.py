@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_daemon.clock import Clock
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.decide import Decision, NodePicture, Write
 from numapin_operator.observe.assignments.printing import is_printed_alike, told_of
 from numapin_operator.observe.assignments.view import AssignmentView

@@ -9,7 +9,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Reason
 from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.assignment_writer import AssignmentWriter
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory

@@ -6,7 +6,7 @@ from typing import Final
 from numapin_client.errors import AlreadyExistsError, ClientError, NotFoundError
 from numapin_client.resources import NODE_REPORTS, NODE_TOPOLOGIES
 from numapin_daemon.logs.log_limit import LogLimit
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
 
 _log = logging.getLogger(__name__)

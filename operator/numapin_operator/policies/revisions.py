@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from numapin_client.errors import AlreadyExistsError, NotFoundError
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.observe.revisions import Revision, Revisions
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.observe.records import PolicyView

@@ -16,7 +16,7 @@ from numapin_client.errors import (
     TooManyRequestsError,
 )
 from numapin_client.resources import Key, Resource
-from numapin_operator.api_server import PodEvent
+from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.assignments.printing import printed
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.claims import ClaimView

@@ -16,7 +16,7 @@ from numapin_client.errors import (
     TooManyRequestsError,
 )
 from numapin_client.resources import NODE_REPORTS, NODE_TOPOLOGIES, Key
-from numapin_operator.api_server import Cluster, PodEvent
+from numapin_operator.cluster import Cluster, PodEvent
 from numapin_operator.observe.assignments.printing import told_of
 from numapin_operator.observe.records import NodeView
 from numapin_operator.observe.revisions import Revision

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from numapin_client.resources import Key
-from numapin_operator.api_server import PodEvent
+from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.records import NodeView
 from support.fakes.cluster import FakeCluster
 from support.fakes.cluster_contract import FOREIGN_OWNER, ClusterContract

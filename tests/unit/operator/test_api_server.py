@@ -9,7 +9,8 @@ from numapin_client.client import connect
 from numapin_client.resources import CPU_POLICIES
 from numapin_daemon.slices import Slices
 from numapin_operator import api_server
-from numapin_operator.api_server import LIST_CHUNK, ApiCluster, PodEvent
+from numapin_operator.api_server import LIST_CHUNK, ApiCluster
+from numapin_operator.cluster import PodEvent
 from support.fakes.apiserver import FakeApiServer
 from support.real.waiting import running
 from support.values.operator import REPORTER, policy_body

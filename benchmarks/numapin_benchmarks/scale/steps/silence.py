@@ -1,4 +1,4 @@
-"""How soon a dead enforcer shows as Unknown, and that an outage of the API server marks nobody."""
+"""How soon a dead enforcer shows as Unknown. An outage of the API server must mark nobody."""
 
 import asyncio
 import time

@@ -11,7 +11,7 @@ from numapin_api.quantity import exact_bytes, format_bytes, plural
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.text import first_texts
 from numapin_api.topology import Topology
-from numapin_operator.api_server import PodEvent
+from numapin_operator.cluster import PodEvent
 from numapin_operator.placement import PodView, Queued, Unaccepted
 
 NAMED_PODS: Final = 5

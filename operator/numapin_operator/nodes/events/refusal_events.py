@@ -12,7 +12,7 @@ from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.worker import Worker
-from numapin_operator.api_server import Cluster, PodEvent
+from numapin_operator.cluster import Cluster, PodEvent
 from numapin_operator.queues.turns import Turns
 
 QUIET_SECONDS: Final = 60.0

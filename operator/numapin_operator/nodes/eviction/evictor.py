@@ -18,7 +18,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.worker import Worker
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictable import Candidate, candidates
 from numapin_operator.nodes.eviction.history import EvictionHistory

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from numapin_client.errors import ClientError
 from numapin_client.resources import Key
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.picture import pods_on
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState

@@ -12,7 +12,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.rate_limit import TokenBucket
 from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
-from numapin_operator.api_server import Cluster
+from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
 from numapin_operator.placement import PodView, pod_cpus

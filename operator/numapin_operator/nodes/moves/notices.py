@@ -1,11 +1,11 @@
-"""Events on pods whose containers are moved."""
+"""Events on pods whose containers are moved. Does no I/O."""
 
 from collections.abc import Iterator
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.topology import Topology
-from numapin_operator.api_server import PodEvent
+from numapin_operator.cluster import PodEvent
 from numapin_operator.nodes.moves.changes import changes, where, why
 
 

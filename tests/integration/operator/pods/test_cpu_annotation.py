@@ -19,7 +19,7 @@ from numapin_client.errors import ForbiddenError, InvalidError
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import PODS, Json, Key
 from numapin_lab.processes.ports import choose
-from numapin_operator.api_server import PodEvent
+from numapin_operator.cluster import PodEvent
 from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_scenes import holds, plan, without_patching_pods
 from support.real.operators.operator_world import RealWorld

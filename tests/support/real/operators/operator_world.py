@@ -29,7 +29,8 @@ from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.node_objects import get_node
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
-from numapin_operator.api_server import ApiCluster, PodEvent
+from numapin_operator.api_server import ApiCluster
+from numapin_operator.cluster import PodEvent
 from numapin_operator.observe.records import NodeView
 from support.fakes.cluster_contract import FOREIGN_OWNER
 from support.real.audit import granted

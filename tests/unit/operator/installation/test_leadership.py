@@ -12,7 +12,8 @@ import pytest
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.client import connect
 from numapin_client.resources import Key
-from numapin_operator.api_server import ApiCluster, PodEvent
+from numapin_operator.api_server import ApiCluster
+from numapin_operator.cluster import PodEvent
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.leadership import Leadership, NotLeadingError
 from numapin_operator.installation.observed_lease import LeaseTiming

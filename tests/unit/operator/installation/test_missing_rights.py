@@ -8,7 +8,8 @@ from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.client import ApiClient
 from numapin_client.errors import ClientError, ForbiddenError
 from numapin_client.resources import LEASES, Key
-from numapin_operator.api_server import ApiCluster, PodEvent
+from numapin_operator.api_server import ApiCluster
+from numapin_operator.cluster import PodEvent
 from numapin_operator.installation.missing_rights import FORGET_SECONDS, MissingRights
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer, status

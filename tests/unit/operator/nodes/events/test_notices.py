@@ -5,7 +5,7 @@ from dataclasses import replace
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, Refusal
 from numapin_client.resources import Key
-from numapin_operator.api_server import PodEvent
+from numapin_operator.cluster import PodEvent
 from numapin_operator.nodes.events.notices import (
     notice_of_waiting,
     notices_of_pinned,
