@@ -1,4 +1,4 @@
-"""Normal Events on pods: which CPUs a pod was given, and what a pod waits for."""
+"""Normal Events on pods: which CPUs a pod was given, what a pod waits for. Does no I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby

@@ -1,4 +1,7 @@
-"""What is absent from the cache is read from the API server before it counts as gone."""
+"""What is absent from the cache is read from the API server before it counts as gone.
+
+The requests are those of the `Cluster` that it is given. Does no I/O.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
