@@ -128,10 +128,15 @@ def report_fields(
     ]
     here = frozenset(running)
     absent = sorted({*_absent(assigned, in_force, here), *seen.refused} - here)
-    made = {key: one for key, one in status.items() if one and key not in _OF_ASSIGNMENTS}
+    made = {key: one for key, one in status.items() if key not in _OF_ASSIGNMENTS and _says(one)}
     made |= {"observed": seen.observed.to_wire(), "enforced": seen.enforced.to_wire()}
     made |= {"differences": different} if different else {}
     return made | ({"notRunning": absent} if absent else {})
+
+
+def _says(value: object) -> bool:
+    """Whether a field is written: a list, map or text only if it is not empty, a count always."""
+    return bool(value) or isinstance(value, int)
 
 
 def _is_as_assigned(one: Found, want: Assigned | None, shared: str) -> bool:

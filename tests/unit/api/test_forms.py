@@ -132,6 +132,14 @@ def test_a_report_says_what_a_whole_status_says(seed: int) -> None:
     assert (back["driftCount"], back["observedGeneration"]) == (3, 7)
 
 
+def test_a_count_of_zero_is_written_and_what_is_empty_is_not() -> None:
+    """`kubectl get nodereports` prints it."""
+    nothing = {"driftCount": 0, "driftCauses": {}, "claims": [], "bootID": ""}
+    seen = Generation("a-1", 7)
+    report = report_fields(nothing, [], [], {}, Seen(seen, seen))
+    assert report.keys() == {"driftCount", "observed", "enforced"}
+
+
 def _report(**changed: Any) -> Json:
     seen = {"uid": "a-1", "generation": 7}
     return {"observed": seen, "enforced": seen, "pools": {"shared": "0-1"}} | changed
