@@ -47,7 +47,7 @@ def print_line(entry: Mapping[str, Any], since: int) -> str:
 
     Args:
         entry: an entry of `spec.containers` as v1alpha1 has it.
-        since: the generation of the NodeAssignment that first had the entry as it is.
+        since: the generation of the NodeAssignment that first had its CPUs and NUMA nodes.
     """
     return f"{_pod(entry)} {_name(entry['container'])} {' '.join(_pairs(entry, since))}"
 

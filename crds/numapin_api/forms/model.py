@@ -72,7 +72,8 @@ class SpecOfLines(WireModel):
         "container, then key=value: cpus (exclusive unless exclusive=false), mems (NUMA nodes), "
         "memory and hugepages-SIZE (NUMA nodes:bytes), grants, outdated, claimed, leaving, "
         "leavingMems, leaveAt and for (while it is moved), movedAt, since (the generation that "
-        "first had the line as it is), uid (of the pod). All others run on pools.sharedCPUs.",
+        "first had these CPUs and NUMA nodes), uid (of the pod). All others run on "
+        "pools.sharedCPUs.",
         max_length=MAX_ENTRIES,
         json_schema_extra=atomic_list(),
     )

@@ -33,8 +33,8 @@ class ReadSpec:
         wire: the spec as v1alpha1 has it, of any shape and not checked.
         has_lines: whether it has the form of v1beta1; see `has_lines`.
         lines: its lines, in the order of the containers; empty if it has the form of v1alpha1.
-        since: for each container, the generation that first had it as it is. With the form of
-            v1alpha1 that is not known: it counts as new.
+        since: for each container, the generation that first had its CPUs and NUMA nodes. With the
+            form of v1alpha1 that is not known: it counts as new.
         faults: the lines that are wrong, as path and problem; `wire` has no containers then.
     """
 

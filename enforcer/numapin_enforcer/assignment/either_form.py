@@ -24,7 +24,7 @@ class DecodedSpec:
     Attributes:
         spec: its values, without what the status says of refused pods.
         has_lines: whether it has the form of v1beta1.
-        since: the generation that first had each container as it is.
+        since: the generation that first had the CPUs and NUMA nodes of each container.
         unknown: fields that this enforcer does not have, which a later operator writes.
         waited_for: what the operator waits for besides containers that start; None if it waits for
             a container to leave CPUs.

@@ -6,9 +6,10 @@ Does no I/O.
 from dataclasses import replace
 from typing import Any
 
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.forms.lines import print_line
 from numapin_api.forms.spec import refusals_of, spec_with_lines
-from numapin_api.schema.plain_assignment import NodeAssignmentSpec
+from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.observe.assignments.view import AssignmentView, Form
 
 Json = dict[str, Any]
@@ -35,7 +36,11 @@ def printed(
 def _lines(
     spec: NodeAssignmentSpec, before: AssignmentView | None, generation: int
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The line of each container; that of an unchanged one is as it was."""
+    """The line of each container; that of an unchanged one is as it was.
+
+    A new time of a move, for one, is nothing that an enforcer does: what it has reported still
+    holds, so the line keeps its `since`, and the move waits for no report about that time.
+    """
     known = {}
     if before is not None and before.form.has_lines:
         form = before.form
@@ -45,10 +50,17 @@ def _lines(
     for one in spec.containers:
         found = known.get(one.key)
         if found is None or found[0] != one:
-            found = one, print_line(one.to_wire(), generation), generation
+            keeps = found is not None and _kernel_has(found[0]) == _kernel_has(one)
+            first = found[2] if found is not None and keeps else generation
+            found = one, print_line(one.to_wire(), first), first
         lines.append(found[1])
         since.append(found[2])
     return tuple(lines), tuple(since)
+
+
+def _kernel_has(one: ContainerAssignment) -> tuple[CpuSet, MemSet, bool]:
+    """What an enforcer does for a container, and reports of it."""
+    return one.cpus, one.mems, one.exclusive
 
 
 def is_printed_alike(one: NodeAssignmentSpec, other: NodeAssignmentSpec) -> bool:

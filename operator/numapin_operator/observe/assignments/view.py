@@ -45,7 +45,7 @@ class Form:
     Attributes:
         has_lines: whether it has the form of v1beta1.
         lines: the line of each container; empty in the form of v1alpha1.
-        since: for each container, the generation that first had it as it is.
+        since: for each container, the generation that first had its CPUs and NUMA nodes.
         told: what the status says of refused pods, which the form of v1alpha1 has in the spec.
     """
 
