@@ -59,15 +59,8 @@ class AssignmentWriter:
 
     async def read_again(self, name: str) -> None:
         """Read an assignment: our watch is behind, or another operator wrote it."""
-        assignments = self._state.assignments
-        fresh = await self._cluster.read_assignment(name, assignments.known(name))
-        cached = assignments.get(name)
-        if fresh is not None:
-            if cached is not None and cached.uid != fresh.uid:
-                assignments.drop(name, cached.version)
-            assignments.put(self._state.with_report(fresh))
-        elif cached is not None:
-            assignments.drop(name, cached.version)
+        known = self._state.assignments.known(name)
+        self._state.put_read(name, await self._cluster.read_assignment(name, known))
 
     async def _delete(self, picture: NodePicture) -> None:
         before = picture.assignment

@@ -227,10 +227,29 @@ class ClusterState:
         before = self.assignments.get(state.name)
         if state is not before:  # else it was taken in with the answer to our own write
             state = self.with_report(state)
-        taken = self.assignments.put(state)
-        self._note_lost(before, state)
-        if taken:
+        if self._take_assignment(before, state):
             self._wake_for(before, state)
+
+    def put_read(self, name: str, fresh: AssignmentView | None) -> None:
+        """Take in an assignment as it was read for a decision, which wakes no node; None: none."""
+        before = self.assignments.get(name)
+        if before is not None and (fresh is None or fresh.uid != before.uid):
+            self._drop_assignment(name, before.version)
+        if fresh is not None:
+            self._take_assignment(before, self.with_report(fresh))
+
+    def _take_assignment(self, before: AssignmentView | None, state: AssignmentView) -> bool:
+        is_taken = bool(self.assignments.put(state))
+        if is_taken:
+            self._note_lost(before, state)
+        return is_taken
+
+    def _drop_assignment(self, name: str, version: int) -> bool:
+        before = self.assignments.get(name)
+        is_dropped = bool(self.assignments.drop(name, version))
+        if is_dropped:
+            self._note_lost(before, None)
+        return is_dropped
 
     def with_report(self, state: AssignmentView) -> AssignmentView:
         """An assignment with what its enforcer reports in objects of its own."""
@@ -281,10 +300,8 @@ class ClusterState:
 
     def drop_assignment(self, name: str, version: int) -> None:
         """Take in that an assignment was deleted by this version."""
-        before = self.assignments.get(name)
-        for dropped in self.assignments.drop(name, version):
-            self._note_lost(before, None)
-            self.wake(dropped)
+        if self._drop_assignment(name, version):
+            self.wake(name)
 
     def replace_assignments(self, listed: Listed[AssignmentView]) -> None:
         """Take in a list of all assignments."""

@@ -117,9 +117,11 @@ async def test_one_that_no_enforcer_has_seen_is_deleted_with_its_policy(
     assert cluster.assignments == {}
 
 
+@pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "found by a write"])
 async def test_an_assignment_from_a_backup_is_written_as_it_was_last(
-    operator: Operator, cluster: FakeCluster
+    operator: Operator, cluster: FakeCluster, is_listed: bool
 ) -> None:
+    """What is watched on two connections comes in either order: here pods before assignments."""
     backup = copy.deepcopy(cluster.assignments["node-1"])
     operator.add_pod("d")
     await operator.work_until_idle()
@@ -131,9 +133,22 @@ async def test_an_assignment_from_a_backup_is_written_as_it_was_last(
     cluster.assignments["node-1"] = backup
     operator.state.assignments.start_over()
     operator.add_pod("e")
-    operator.observe()
+    if is_listed:
+        operator.observe()
     await operator.work_until_idle()
     assert held(cluster) == {"c": "6-7", "d": "2-3", "e": "4-5"}
+
+
+async def test_a_deletion_that_a_write_finds_loses_nothing(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    operator.state.drop_pod(Key("a", "default"), "node-1")
+    await operator.work_until_idle()
+    before = held(cluster)
+    del cluster.assignments["node-1"]
+    operator.add_pod("d")
+    await operator.work_until_idle()
+    assert held(cluster).items() >= before.items()
 
 
 async def test_what_was_released_does_not_come_back(

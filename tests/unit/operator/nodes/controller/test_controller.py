@@ -91,6 +91,7 @@ async def test_an_assignment_that_a_user_deleted_is_created_again(
     operator.add_pod("a")
     await operator.work_until_idle()
     written = spec(cluster)["policy"]
+    del written["hardware"]
     uid = cluster.policies["policy"]["metadata"]["uid"]
     assert written == {"name": "policy", "generation": 1, "since": 1, "uid": uid}
 
