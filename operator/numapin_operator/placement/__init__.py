@@ -8,6 +8,7 @@ that a pod fits. Other packages import from here.
 """
 
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
+from numapin_operator.placement.assignment.kept import entries_by_pod
 from numapin_operator.placement.assignment.moving import (
     dropped,
     finished,
@@ -22,6 +23,7 @@ from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
 from numapin_operator.placement.memorymanager.pod_blocks import bound_already
+from numapin_operator.placement.memorymanager.within_memory import within_memory
 from numapin_operator.placement.moves import (
     Move,
     MoveRules,
@@ -103,6 +105,7 @@ __all__ = [
     "container_memory",
     "crossing_groups",
     "dropped",
+    "entries_by_pod",
     "exclusive_cpus",
     "fewest_moves",
     "finished",
@@ -123,4 +126,5 @@ __all__ = [
     "resolve",
     "used_memory",
     "with_reserved",
+    "within_memory",
 ]

@@ -5,6 +5,7 @@ Does no I/O.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from numapin_api.conditions.model import find
@@ -24,8 +25,10 @@ from numapin_operator.placement import (
     PodView,
     bound_already,
     container_memory,
+    entries_by_pod,
     exclusive_cpus,
     numa_mask,
+    within_memory,
 )
 
 _Pinned = ContainerStatus | KubeletContainer
@@ -47,7 +50,8 @@ def before_plan(
     spec, status = assignment.spec, assignment.status
     if status.kubelet_containers:
         mems = _known_mems(assignment, binds_memory=binds_memory)
-        return _taken_over(spec, _pinned(pods, status.kubelet_containers, mems))
+        pinned = _pinned(pods, status.kubelet_containers, mems)
+        return _taken_over(spec, _that_fits(pinned, assignment))
     if spec.mode == "None":
         found = [one for one in status.containers if one.exclusive]
         mems = _known_mems(assignment, binds_memory=binds_memory)
@@ -145,6 +149,19 @@ def _taken_over(
         if (one.claimed or one.pod_uid not in pods) and one.cpus.isdisjoint(taken)
     ]
     return replace(spec, containers=(*kept, *others), policy=None, refused=())
+
+
+def _that_fits(
+    pinned: tuple[ContainerAssignment, ...], assignment: AssignmentView
+) -> tuple[ContainerAssignment, ...]:
+    """What the kubelet has given, without more memory than the NUMA nodes have.
+
+    A plan cannot keep that, so it would never be as the kubelet has it, and each plan another.
+    """
+    if assignment.topology is None:
+        return pinned
+    by_pod = entries_by_pod(replace(assignment.spec, containers=pinned))
+    return tuple(chain.from_iterable(within_memory(by_pod, assignment.topology).values()))
 
 
 def _having(entry: ContainerAssignment) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from numapin_operator.nodes.decide import Write, decide
+from numapin_operator.nodes.decide.returning import before_plan
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView
 from support.values.operator import (
@@ -187,6 +188,17 @@ def test_a_container_without_room_beside_its_memory_waits_for_cpus() -> None:
     freed = decide(picture(after, *pods[1:], policies=policies)).spec
     assert freed is not None
     assert [(one.pod, str(one.cpus)) for one in freed.containers] == [("b", "6-7"), ("c", "4-5")]
+
+
+def test_more_memory_than_a_numa_node_has_is_not_taken_over() -> None:
+    """A plan cannot keep it: each would take it over anew, and place the pod another time."""
+    pods = [pod(("1", "6Gi"), ("1", "6Gi"))]
+    pinned = {"a c0": ("0", "0"), "a c1": ("0", "0")}
+    made = decide(picture(view(pinned), *pods, policies=POLICIES))
+    assert made.spec is not None
+    assert [str(one.mems) for one in made.spec.containers] == ["0", "1"]
+    after = view(pinned, made.spec.to_wire(), 2)
+    assert before_plan(after, pods, binds_memory=True) == after.spec
 
 
 def test_without_a_memory_policy_nothing_is_bound() -> None:
