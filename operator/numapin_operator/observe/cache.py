@@ -233,10 +233,10 @@ class ClusterState:
     def put_read(self, name: str, fresh: AssignmentView | None) -> None:
         """Take in an assignment as it was read for a decision, which wakes no node; None: none."""
         before = self.assignments.get(name)
-        if before is not None and (fresh is None or fresh.uid != before.uid):
-            self._drop_assignment(name, before.version)
         if fresh is not None:
             self._take_assignment(before, self.with_report(fresh))
+        elif before is not None:
+            self._drop_assignment(name, before.version)
 
     def _take_assignment(self, before: AssignmentView | None, state: AssignmentView) -> bool:
         is_taken = bool(self.assignments.put(state))

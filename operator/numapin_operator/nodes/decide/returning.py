@@ -160,7 +160,7 @@ def _that_fits(
     """
     if assignment.topology is None:
         return pinned
-    by_pod = entries_by_pod(replace(assignment.spec, containers=pinned))
+    by_pod = entries_by_pod(NodeAssignmentSpec(containers=pinned))
     return tuple(chain.from_iterable(within_memory(by_pod, assignment.topology).values()))
 
 

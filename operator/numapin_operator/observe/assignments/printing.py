@@ -48,13 +48,13 @@ def _lines(
         known = {one.key: (one, line, first) for one, line, first in rows}
     lines, since = list[str](), list[int]()
     for one in spec.containers:
-        found = known.get(one.key)
-        if found is None or found[0] != one:
-            keeps = found is not None and _kernel_has(found[0]) == _kernel_has(one)
-            first = found[2] if found is not None and keeps else generation
-            found = one, print_line(one.to_wire(), first), first
-        lines.append(found[1])
-        since.append(found[2])
+        earlier, line, first = known.get(one.key, (None, "", generation))
+        if earlier != one:
+            if earlier is None or _kernel_has(earlier) != _kernel_has(one):
+                first = generation
+            line = print_line(one.to_wire(), first)
+        lines.append(line)
+        since.append(first)
     return tuple(lines), tuple(since)
 
 
