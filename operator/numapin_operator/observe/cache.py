@@ -320,13 +320,18 @@ class ClusterState:
     def _note_lost(self, before: AssignmentView | None, after: AssignmentView | None) -> None:
         """Remember what is in force on a node although its assignment does not say it any more.
 
-        A deleted Node's is not: pods that run there are found in the status.
+        That ends when an operator has written the assignment again: the one that leads is told by
+        its own write, and all others see a later generation. A deleted Node's is not remembered:
+        pods that run there are found in the status.
         """
         if before is None or before.spec.pools is None or before.name not in self.nodes:
             return
-        is_older = after and after.uid == before.uid and after.generation < before.generation
-        if after is None or is_older:
+        if after is not None and after.uid != before.uid:
+            return
+        if after is None or after.generation < before.generation:
             self.lost.setdefault(before.name, before.spec)
+        elif after.generation > before.generation:
+            self.lost.pop(before.name, None)
 
     def _policies_changed(self, before: Mapping[str, PolicyView], names: Iterable[str]) -> None:
         """Wake the nodes that an edited policy governs now or governed before.

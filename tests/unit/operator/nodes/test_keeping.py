@@ -151,6 +151,28 @@ async def test_a_deletion_that_a_write_finds_loses_nothing(
     assert held(cluster).items() >= before.items()
 
 
+async def test_who_leads_later_plans_by_what_was_written_since_a_deletion(
+    operator: Operator, cluster: FakeCluster
+) -> None:
+    """All replicas see a deletion. Only the one that leads makes the assignment again."""
+    standby = Operator(cluster)
+    standby.state.put_node(node_view())
+    standby.observe()
+    del cluster.assignments["node-1"]
+    version = int(cluster._next())
+    for one in (operator, standby):
+        one.state.drop_assignment("node-1", version)
+    await operator.work_until_idle()
+    standby.observe()
+    assert standby.state.lost.keys() == {"node-1"}
+    report(cluster, "uid-b", "uid-c")
+    operator.observe()
+    operator.add_pod("d")
+    await operator.work_until_idle()
+    standby.observe()
+    assert (held(cluster)["d"], standby.state.lost) == ("2-3", {})
+
+
 async def test_what_was_released_does_not_come_back(
     operator: Operator, cluster: FakeCluster
 ) -> None:
