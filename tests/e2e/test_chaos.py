@@ -84,8 +84,8 @@ def _was_chaos(report: PodsReport) -> None:
     assert report.pods_ended >= PODS
     assert report.kills.keys() == PARTS
     assert report.resizes["Taken"] >= 2
-    assert report.exclusive_reported >= 2
-    assert report.samples.with_exclusive > 1_000
+    # Of about twelve. What else the machine does decides how long each is seen, and how often.
+    assert len(report.samples.exclusive_seen) >= 3
     injected = {"FillStateFolder", "ReadOnlyStateFolder", "Nested", "IrrelevantWrites"}
     injected |= {"CrowdedCgroups", "FifoHogs"} if report.realtime else {"CrowdedCgroups"}
     io_uring = {"IoUringRefused"} if why_without() else {"IoWorkers"}

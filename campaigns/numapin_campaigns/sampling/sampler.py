@@ -103,6 +103,7 @@ class Sampler:
         self._alive: set[str] = set()
         self._times: list[float] = []
         self._with_exclusive = 0
+        self._exclusive_seen: set[ContainerKey] = set()
         self._threads = ThreadLooks(tree)
 
     def run(self, stop: threading.Event) -> Samples:
@@ -127,6 +128,7 @@ class Sampler:
         return Samples(
             len(self._times),
             self._with_exclusive,
+            frozenset(self._exclusive_seen),
             sum(gaps),
             gaps[-1],
             gaps[int(len(gaps) * 0.99)],
@@ -160,6 +162,7 @@ class Sampler:
             leaf = self._find(key)
             if leaf is not None and tree.runs(leaf):
                 exclusive.append((key, leaf, mask))
+                self._exclusive_seen.add(key)
                 self._check_pin(key, leaf, mask)
                 self._check_others(key, leaf, mask, has)
         self._check_exclusive_pairs(

@@ -95,11 +95,13 @@ class Seen:
 class Samples:
     """Everything that the sampler recorded.
 
-    `with_exclusive` counts the samples in which a container that was reported exclusive had a task.
+    `with_exclusive` counts the samples in which a container that was reported exclusive had a task,
+    and `exclusive_seen` has these containers: how many samples there are depends on the machine.
     """
 
     count: int
     with_exclusive: int
+    exclusive_seen: frozenset[ContainerKey]
     seconds: float
     longest_gap_seconds: float
     gap_p99_seconds: float
@@ -112,6 +114,7 @@ class Samples:
         return {
             "samples": self.count,
             "samplesWithExclusive": self.with_exclusive,
+            "exclusiveContainersSeen": len(self.exclusive_seen),
             "seconds": round(self.seconds, 1),
             "longestGapSeconds": round(self.longest_gap_seconds, 4),
             "gapP99Seconds": round(self.gap_p99_seconds, 4),

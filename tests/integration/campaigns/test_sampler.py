@@ -111,6 +111,7 @@ def world(root: None, tmp_path: Path) -> Iterator[World]:
 def test_a_sample_as_reported_is_counted_and_not_recorded(world: World) -> None:
     found = world.sample()
     assert (found.count, found.with_exclusive, found.anomalies) == (1, 1, ())
+    assert found.exclusive_seen == {OWNER}
     assert {(one.path, one.container) for one in found.seen} == {(OWNERS, "main"), (OTHERS, "main")}
 
 
@@ -140,7 +141,7 @@ def test_an_ended_exclusive_container_has_no_exclusive_cpus(world: World) -> Non
     world.leave(OWNERS)
     world.write(OTHERS, world.everything)
     found = world.sample()
-    assert (found.with_exclusive, found.anomalies) == (0, ())
+    assert (found.with_exclusive, found.exclusive_seen, found.anomalies) == (0, frozenset(), ())
 
 
 def test_a_container_is_exclusive_until_a_version_without_it_is_received(world: World) -> None:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from numapin_lab.components.build import provide
+from numapin_lab.components.catalog import COMPONENTS
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.errors import LabError
@@ -85,8 +86,10 @@ def test_without_rights_the_log_names_one_and_says_what_to_apply(
 
 
 @pytest.mark.skipif(not CGROUP_V1.exists(), reason="this machine has cgroup v2")
-def test_a_kubelet_that_refuses_cgroup_v1_is_explained(bare: ControlPlane, tmp_path: Path) -> None:
-    """The setting that this kubelet wants is the one that the enforcer names."""
+@pytest.mark.skipif(COMPONENTS["kubelet"].pinned() < (1, 35, 0), reason="this kubelet starts with cgroup v1")
+def test_a_kubelet_refuses_cgroup_v1_for_the_setting_that_the_enforcer_names(
+    tmp_path: Path,
+) -> None:
     kubelet = provide(["kubelet"])["kubelet"].path
     settings = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     ports = dict(zip(("port", "healthzPort"), choose(2), strict=True))
@@ -98,6 +101,11 @@ def test_a_kubelet_that_refuses_cgroup_v1_is_explained(bare: ControlPlane, tmp_p
     assert "kubelet is configured to not run on a host using cgroup v1" in refused.stderr
     assert not (tmp_path / "kubelet" / "cpu_manager_state").exists()
 
+
+@pytest.mark.skipif(not CGROUP_V1.exists(), reason="this machine has cgroup v2")
+def test_a_node_without_a_kubelet_says_which_setting_cgroup_v1_needs(
+    bare: ControlPlane, tmp_path: Path
+) -> None:
     bare.kubectl("apply", "--server-side", "-k", str(Path(__file__).parents[3] / "crds"))
     eventually(lambda: _assign(bare), True)
     with running(ENFORCER, bare.kubeconfig, tmp_path):

@@ -46,7 +46,7 @@ def report() -> PodsReport:
     return PodsReport(
         seed=5,
         plan=make_plan(5, 20),
-        samples=Samples(1000, 400, 9.0, 0.02, 0.001, (), versions, seen),
+        samples=Samples(1000, 400, frozenset(), 9.0, 0.02, 0.001, (), versions, seen),
         verdict=Verdict((anomaly(3.0), anomaly(3.25)), tuple(by_hand)),
         overwrites=[
             overwrite(0.004),
