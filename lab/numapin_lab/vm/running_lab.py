@@ -70,9 +70,17 @@ class KernelState:
                 return group, [self.tasks[pid] for pid in group.pids if pid in self.tasks]
         raise LabError(f"container {container_id} has no cgroup in the guest")
 
-    def without(self, pod_uid: str) -> dict[str, Group]:
-        """Every cgroup except those of one pod."""
-        return {path: group for path, group in self.groups.items() if pod_uid not in path}
+    def without(self, *pod_uids: str) -> dict[str, Group]:
+        """Every cgroup except those of these pods.
+
+        With the cgroup driver systemd the kubelet writes `_` for each `-` of a UID.
+        """
+        uids = {name for uid in pod_uids for name in (uid, uid.replace("-", "_"))}
+        return {
+            path: group
+            for path, group in self.groups.items()
+            if not any(uid in path for uid in uids)
+        }
 
 
 def parse_look(text: str) -> KernelState:

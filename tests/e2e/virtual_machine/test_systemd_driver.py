@@ -174,11 +174,9 @@ def test_what_systemd_and_the_kubelet_write_by_themselves_changes_nothing(
 
 def state_of(lab: RunningVmLab) -> KernelState:
     """All cgroups and tasks of pods but numapin's own, which may start again on a busy machine."""
-    own = [one["metadata"]["uid"].replace("-", "_") for one in pods_of(lab)]
+    own = [one["metadata"]["uid"] for one in pods_of(lab)]
     found = lab.look()
-    groups = {
-        path: group for path, group in found.groups.items() if not any(uid in path for uid in own)
-    }
+    groups = found.without(*own)
     pids = {pid for group in groups.values() for pid in group.pids}
     return KernelState(groups, {pid: task for pid, task in found.tasks.items() if pid in pids})
 

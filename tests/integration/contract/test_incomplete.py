@@ -86,7 +86,9 @@ def test_without_rights_the_log_names_one_and_says_what_to_apply(
 
 
 @pytest.mark.skipif(not CGROUP_V1.exists(), reason="this machine has cgroup v2")
-@pytest.mark.skipif(COMPONENTS["kubelet"].pinned() < (1, 35, 0), reason="this kubelet starts with cgroup v1")
+@pytest.mark.skipif(
+    COMPONENTS["kubelet"].pinned() < (1, 35, 0), reason="this kubelet starts with cgroup v1"
+)
 def test_a_kubelet_refuses_cgroup_v1_for_the_setting_that_the_enforcer_names(
     tmp_path: Path,
 ) -> None:
