@@ -14,6 +14,7 @@ GENERATED = (
     "crds/numapin_api/schema/plain_assignment.py",
 )
 LONGER = {
+    "crds/numapin_api/conditions/reasons.py": "one vocabulary: each reason with its meaning",
     "crds/numapin_api/cpupolicy.py": "one kind: its fields with their descriptions",
     "crds/numapin_api/nodeassignment.py": "one kind: its fields with their descriptions",
     "lab/numapin_lab/played/enforcers.py": "one program: what all enforcers of a cluster do",

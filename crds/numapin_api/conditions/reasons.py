@@ -49,6 +49,11 @@ class Reason(StrEnum):
         "MemoryReservationDiffers",
         "memory.reserved does not add up to what the Node keeps back; the policy is in force.",
     )
+    CPU_RESERVATION_DIFFERS = (
+        "CPUReservationDiffers",
+        "More CPUs are reserved than the Node keeps back, so the scheduler binds pods for which "
+        "exclusive CPUs are missing; the policy is in force.",
+    )
     RESERVED_CPUS_OFFLINE = (
         "ReservedCPUsOffline",
         "reserved.cpus names CPUs that are offline; the policy is in force with the others.",

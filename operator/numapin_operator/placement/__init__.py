@@ -39,6 +39,7 @@ from numapin_operator.placement.policy.admission import Allocatable, Unaccepted,
 from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
 from numapin_operator.placement.policy.reservation import (
     SystemReservation,
+    cpu_reservation_mismatch,
     free_hugepages,
     reservation_mismatch,
     reserved_offline,
@@ -103,6 +104,7 @@ __all__ = [
     "amounts",
     "bound_already",
     "container_memory",
+    "cpu_reservation_mismatch",
     "crossing_groups",
     "dropped",
     "entries_by_pod",

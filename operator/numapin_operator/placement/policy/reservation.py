@@ -7,7 +7,7 @@ from math import ceil
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryReservation
-from numapin_api.quantity import as_quantity, whole
+from numapin_api.quantity import as_quantity, plural, whole
 from numapin_api.schema.plain_assignment import FreeHugepages, UnboundMemory
 from numapin_api.topology import Topology, page_size_bytes
 from numapin_operator.placement.memorymanager.memory_capacity import (
@@ -83,6 +83,36 @@ def reservation_mismatch(
     return (
         f"memory.reserved adds up to {'; '.join(differing)} (capacity less allocatable); make them "
         "equal, or remove memory.reserved"
+    )
+
+
+def cpu_reservation_mismatch(
+    policy: CpuPolicySpec, system: SystemReservation, topology: Topology | None
+) -> str:
+    """How many CPUs more `reserved` takes than the Node keeps back; empty if it does not.
+
+    The scheduler counts what the Node offers, in which these CPUs are, and binds pods for which
+    none are left. CPUs that pods may not use anyway count as reserved, those that are offline do
+    not: the capacity of the Node has none of them. A Node that keeps back more than is reserved
+    only leaves CPUs to the shared pool.
+    """
+    if policy.mode == "None" or topology is None:
+        return ""
+    named = with_reserved(policy, topology, system).reserved
+    if named.cpus is None:
+        taken = (named.count or 1) + len(topology.withheld)
+    else:
+        taken = len(named.cpus & topology.online | topology.withheld)
+    whole_cpus = ceil(system.cpu_millis / 1000)
+    if taken <= whole_cpus:
+        return ""
+    written = policy.reserved.cpus is not None or policy.reserved.count is not None
+    lower = f", or reserve {plural(whole_cpus, 'CPU')}" if written and whole_cpus else ""
+    return (
+        f"{plural(taken, 'CPU')} reserved, and the Node keeps back {system.cpu_millis / 1000:g} "
+        "(capacity less allocatable): the scheduler can bind pods that lack up to "
+        f"{plural(taken - whole_cpus, 'exclusive CPU')}. Let the kubelet keep back {taken} "
+        f"(reservedSystemCPUs){lower}"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from numapin_api.topology import NumaNode, Topology
 from numapin_operator.nodes.decide import decide
+from numapin_operator.placement import Allocatable
 from numapin_operator.policies.status import NodeOutcome, Phase
 from support.values.operator import (
     PLANNED,
@@ -73,6 +74,32 @@ def test_a_policy_in_force_says_what_is_to_be_known(
 
 def test_the_message_has_what_can_be_written_into_the_policy() -> None:
     assert "name all of it in memory.reserved: 4Gi on 1" in outcome(bare(), STATIC, {}).message
+
+
+@pytest.mark.parametrize(
+    ("reserved", "offered", "reason"),
+    [
+        pytest.param({"count": 2}, 7000, "CPUReservationDiffers", id="more than is kept back"),
+        pytest.param({"count": 2}, 6000, "InForce", id="as many"),
+        pytest.param({}, 6000, "InForce", id="the default"),
+        pytest.param({"count": 2}, None, "InForce", id="not reported yet"),
+    ],
+)
+def test_a_reservation_of_cpus_that_the_scheduler_does_not_see_is_named(
+    reserved: dict[str, Any], offered: int | None, reason: str
+) -> None:
+    node = node_view(allocatable=offered or 8000)
+    if offered is not None:
+        node = replace(node, allocatable=Allocatable(offered, 8 << 30, 110))
+    found = decide(
+        picture(
+            assignment_view(PLANNED, enforcer_status(1, topology=flat_topology())),
+            policies=(policy_view("policy", {"reserved": reserved}),),
+            node=node,
+        )
+    ).outcome
+    assert found is not None
+    assert (found.phase, found.reason) == (Phase.IN_FORCE, reason)
 
 
 def test_of_several_remarks_none_hides_another() -> None:

@@ -15,6 +15,7 @@ from numapin_operator.placement import (
     PolicyError,
     SystemReservation,
     amounts,
+    cpu_reservation_mismatch,
     plan_node,
     reservation_mismatch,
     resolve,
@@ -98,6 +99,42 @@ def test_without_reserved_cpus_the_node_s_own_reservation_is_rounded_up() -> Non
     assert with_reserved(unset, machine(), keeps(1500)).reserved.count == 2
     assert with_reserved(unset, machine(), keeps(0)).reserved.count == 1
     assert with_reserved(policy(), machine(), keeps(7000)) == policy()
+
+
+@pytest.mark.parametrize(
+    ("reserved", "kept_back", "said"),
+    [
+        pytest.param({"count": 2}, 1000, "2 CPUs reserved, and the Node keeps back 1 ", id="count"),
+        pytest.param({"cpus": "0-2"}, 1500, "lack up to 1 exclusive CPU. Let the", id="list"),
+        pytest.param({"cpus": "0-2"}, 1500, "keep back 3 (reservedSystemCPUs), or reserve 2 CPUs"),
+        pytest.param({"count": 2}, 1001, "", id="as many, rounded up"),
+        pytest.param({"count": 2}, 6000, "", id="fewer, the rest is shared"),
+        pytest.param({}, 500, "", id="what the Node keeps back"),
+        pytest.param({}, 0, "1 CPU reserved, and the Node keeps back 0 ", id="at least one"),
+        pytest.param({}, -5, "keep back 1 (reservedSystemCPUs)", id="a Node that lies"),
+    ],
+)
+def test_more_reserved_cpus_than_the_node_keeps_back_are_told(
+    reserved: dict[str, Any], kept_back: int, said: str
+) -> None:
+    message = cpu_reservation_mismatch(
+        policy(reserved=reserved), SystemReservation(kept_back), machine()
+    )
+    assert said in message
+    assert bool(said) == bool(message)
+
+
+def test_cpus_that_pods_may_not_use_count_as_reserved_and_offline_ones_do_not() -> None:
+    """The capacity of the Node has the former, and not the latter."""
+    whole = machine()
+    used = tuple(cpu for cpu in whole.cpus if cpu.id not in (1, 6, 7))
+    part = replace(whole, cpus=used, offline=CpuSet([1]), withheld=CpuSet([6, 7]))
+    for reserved in ({"cpus": "0-1,6"}, {"count": 1}, {}):
+        spec = policy(reserved=reserved)
+        assert "3 CPUs reserved" in cpu_reservation_mismatch(spec, SystemReservation(2000), part)
+        assert cpu_reservation_mismatch(spec, SystemReservation(3000), part) == ""
+    assert cpu_reservation_mismatch(policy(mode="None"), SystemReservation(), part) == ""
+    assert cpu_reservation_mismatch(policy(), SystemReservation(), None) == ""
 
 
 def uneven() -> Topology:
