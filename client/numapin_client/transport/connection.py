@@ -44,11 +44,16 @@ class Timeouts:
         connect_seconds: for a connection, TLS included.
         request_seconds: for a whole answer, a chunk of a list included.
         dead_peer_seconds: for the kernel to notice that the peer is gone.
+        unused_seconds: until a connection without a request is closed. A new one costs the API
+            server a TLS handshake, so it outlasts the time between two renewals of a Lease. The API
+            server closes it after 90 s (`IdleTimeout` in k8s.io/apiserver, secure_serving.go): who
+            is later may send a request to a connection that is being closed.
     """
 
     connect_seconds: float = 10.0
     request_seconds: float = 60.0
     dead_peer_seconds: float = 30.0
+    unused_seconds: float = 75.0
 
 
 DEFAULT_TIMEOUTS: Final = Timeouts()
@@ -101,10 +106,14 @@ class Connection:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
+        connector = aiohttp.TCPConnector(
             # Every watch holds a connection: the callers limit concurrent requests.
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=self._socket),
-            headers={"User-Agent": self._user_agent},
+            limit=0,
+            keepalive_timeout=self._timeouts.unused_seconds,
+            socket_factory=self._socket,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector, headers={"User-Agent": self._user_agent}
         )
         return self
 

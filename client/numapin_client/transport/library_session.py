@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from numapin_client.login.credentials import Login
+from numapin_client.transport.connection import DEFAULT_TIMEOUTS
 from numapin_client.transport.http_library import aiohttp
 
 _Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
@@ -35,7 +36,9 @@ def open_session(login: Login, observe: Observer) -> aiohttp.ClientSession:
         observe(path, query, None if response.ok else refused)
         return response
 
-    connector = aiohttp.TCPConnector(limit=0, ssl=login.tls or True)
+    connector = aiohttp.TCPConnector(
+        limit=0, ssl=login.tls or True, keepalive_timeout=DEFAULT_TIMEOUTS.unused_seconds
+    )
     return aiohttp.ClientSession(connector=connector, middlewares=(observed,), proxy=login.proxy)
 
 

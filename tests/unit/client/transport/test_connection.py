@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,17 @@ from numapin_client import errors
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
-from numapin_client.transport.connection import Connection, Request, Timeouts
+from numapin_client.transport.connection import DEFAULT_TIMEOUTS, Connection, Request, Timeouts
+from numapin_enforcer.status.node_lease import RENEW_SECONDS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 
 VERSION = Request("GET", "/version")
 
 NODE = Key("node-1")
+
+API_SERVER_CLOSES_SECONDS = 90
+"""An idle connection (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."""
 
 
 @asynccontextmanager
@@ -222,6 +226,34 @@ def test_keys_that_would_name_something_else(resource: Resource, key: Key, messa
 
 def test_names_cannot_leave_their_place() -> None:
     assert PODS.path(Key("../x", "a/b")) == "/api/v1/namespaces/a%2Fb/pods/..%2Fx"
+
+
+@pytest.mark.parametrize(("unused_seconds", "connections"), [(30.0, 1), (0.1, 2)])
+async def test_a_connection_is_used_again_for_a_time(
+    unused_seconds: float, connections: int
+) -> None:
+    """Otherwise each renewal of a Lease costs the API server a TLS handshake."""
+    accepted = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        login = Login(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "a test")
+        async with connect(login, Timeouts(unused_seconds=unused_seconds)) as client:
+            for _ in range(2):
+                await client.connection.ask(VERSION)
+                await asyncio.sleep(0.3)
+    assert len(accepted) == connections
+
+
+def test_renewals_of_a_lease_share_a_connection() -> None:
+    assert 2 * RENEW_SECONDS < DEFAULT_TIMEOUTS.unused_seconds < API_SERVER_CLOSES_SECONDS
 
 
 async def test_the_kernel_checks_silent_peers() -> None:
