@@ -20,6 +20,7 @@ from numapin_operator.placement.cpumanager.crossing import crossing_groups
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.machine.node import Node
+from numapin_operator.placement.machine.numa_amounts import Amount, NumaAmounts, numa_amounts
 from numapin_operator.placement.masks import numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
 from numapin_operator.placement.memorymanager.pod_blocks import bound_already
@@ -65,6 +66,7 @@ from numapin_operator.placement.requests import (
     pod_cpus,
 )
 from numapin_operator.placement.resize.settled import forget_settled
+from numapin_operator.placement.staying import present_node
 
 __all__ = [
     "CPU",
@@ -73,6 +75,7 @@ __all__ = [
     "MEMORY",
     "NO_QUIRKS",
     "Allocatable",
+    "Amount",
     "Amounts",
     "Block",
     "ClaimRef",
@@ -86,6 +89,7 @@ __all__ = [
     "Moves",
     "Node",
     "NodePolicy",
+    "NumaAmounts",
     "Origin",
     "Outdated",
     "PlacementError",
@@ -119,10 +123,12 @@ __all__ = [
     "mark_outdated",
     "memory_without_cpus",
     "noticed",
+    "numa_amounts",
     "numa_mask",
     "plan_node",
     "plan_with",
     "pod_cpus",
+    "present_node",
     "reservation_mismatch",
     "reserved_offline",
     "resolve",

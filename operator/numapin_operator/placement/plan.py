@@ -33,6 +33,7 @@ from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.machine.in_use import (
     account_unbound,
     held_hugepages,
+    running_unbound,
     withhold,
 )
 from numapin_operator.placement.machine.node import Node
@@ -137,7 +138,7 @@ def plan_with(
     policy = replace(policy, claimed=CpuMask(claimed_cpus(others).mask) | motion.leaving)
     node = node_with_entries(policy, kept, settled)
     refused = dict(_tried_again(standing(previous, alive), moves))
-    unbound = _running_unbound(node, alive, refused, settled)
+    unbound = running_unbound(node, alive, refused, settled)
     account_unbound(node, unbound)
     withhold(node, held := held_hugepages(node))
     may_resize = without(alive, settled)
@@ -204,18 +205,6 @@ def _decided(previous: NodeAssignmentSpec | None, pods: Iterable[PodView]) -> fr
         return frozenset()
     return frozenset(
         [*(one.pod_uid for one in previous.containers), *(one.pod_uid for one in previous.refused)]
-    )
-
-
-def _running_unbound(
-    node: Node, alive: Mapping[str, PodView], refused: Collection[str], settled: Collection[str]
-) -> tuple[PodView, ...]:
-    """The pods that run and are not about to be placed; those that are bound among them."""
-    return tuple(
-        pod
-        for uid, pod in alive.items()
-        if uid in settled
-        or (not pod.terminal and (uid in node.allocations or uid in refused or not node.wants(pod)))
     )
 
 

@@ -1,9 +1,12 @@
 """Where a plan begins: the entries that stay, and what the pods of a node have by them.
 
+`present_node` is where it ends: the node as an assignment leaves it.
+
 Does no I/O.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from itertools import filterfalse
 from operator import is_
 from typing import TypeVar
@@ -11,9 +14,16 @@ from typing import TypeVar
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.placement.allocations import Block, PodAllocation
-from numapin_operator.placement.assignment.claimed import with_claimed
+from numapin_operator.placement.assignment.claimed import claimed_cpus, with_claimed
 from numapin_operator.placement.assignment.entries import allocation_of
 from numapin_operator.placement.assignment.kept import Entries, entries_by_pod, kept_entries
+from numapin_operator.placement.assignment.moving import leaving_cpus
+from numapin_operator.placement.machine.in_use import (
+    account_unbound,
+    held_hugepages,
+    running_unbound,
+    withhold,
+)
 from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.within_memory import within_memory
@@ -89,3 +99,24 @@ def held_cpus(policy: NodePolicy, node: Node, settled: Mapping[str, Settled]) ->
     for allocation in without(node.allocations, settled).values():
         held |= allocation.cpus
     return held
+
+
+def present_node(
+    policy: NodePolicy, spec: NodeAssignmentSpec, pods: Iterable[PodView], running: frozenset[str]
+) -> Node:
+    """The node with all that is given out; nothing can be placed on it that the next plan refuses.
+
+    Args:
+        policy: the policy on the machine, with what the enforcer reports.
+        spec: the assignment.
+        pods: the pods that are bound to the node, marked by the policy's selectors.
+        running: UIDs of the pods whose cgroups still exist.
+    """
+    held = entries_by_pod(spec)
+    taken = claimed_cpus(held) | leaving_cpus(spec.containers)
+    node = node_with_entries(replace(policy, claimed=CpuMask(taken.mask)), held, {})
+    alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
+    refused = frozenset(one.pod_uid for one in spec.refused)
+    account_unbound(node, running_unbound(node, alive, refused, ()))
+    withhold(node, held_hugepages(node))
+    return node

@@ -1,6 +1,6 @@
 """Memory in use that no assignment accounts for, and that must therefore not be promised."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from numapin_operator.placement.allocations import PodAllocation
@@ -34,6 +34,18 @@ def node_with(
     account_unbound(node, unbound)
     withhold(node, held)
     return node
+
+
+def running_unbound(
+    node: Node, alive: Mapping[str, PodView], refused: Collection[str], settled: Collection[str]
+) -> tuple[PodView, ...]:
+    """The pods that run and are not about to be placed; those that are bound among them."""
+    return tuple(
+        pod
+        for uid, pod in alive.items()
+        if uid in settled
+        or (not pod.terminal and (uid in node.allocations or uid in refused or not node.wants(pod)))
+    )
 
 
 def account_unbound(node: Node, pods: Iterable[PodView]) -> None:
