@@ -1,4 +1,4 @@
-"""The committed CRI messages are what cri_v1.proto says."""
+"""The committed messages of CRI and NRI are what their .proto files say."""
 
 import os
 import subprocess
@@ -11,7 +11,10 @@ from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
 ENFORCER = Path(__file__).parents[4] / "enforcer"
 PACKAGE = ENFORCER / "numapin_enforcer/runtime/generated"
-GENERATED = ("cri_v1_pb2.py", "cri_v1_pb2.pyi", "cri_v1_grpc.py")
+GENERATED = {
+    "cri_v1": ("cri_v1_pb2.py", "cri_v1_pb2.pyi", "cri_v1_grpc.py"),
+    "nri_v1alpha1": ("nri_v1alpha1_pb2.py", "nri_v1alpha1_pb2.pyi"),
+}
 
 FIELD_NUMBERS = [
     ("LinuxContainerResources", "cpuset_cpus", 6),
@@ -33,13 +36,16 @@ def regenerated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("proto")
     plugins = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ENFORCER}"]
-    command += [f"--python_out={out}", f"--mypy_out=quiet:{out}", f"--grpclib_python_out={out}"]
-    command.append("numapin_enforcer/runtime/generated/cri_v1.proto")
-    subprocess.run(command, check=True, env=os.environ | {"PATH": plugins})
+    command += [f"--python_out={out}", f"--mypy_out=quiet:{out}"]
+    for name, files in GENERATED.items():
+        stubs = [f"--grpclib_python_out={out}"] if f"{name}_grpc.py" in files else []
+        source = f"numapin_enforcer/runtime/generated/{name}.proto"
+        environment = os.environ | {"PATH": plugins}
+        subprocess.run([*command, *stubs, source], check=True, env=environment)
     return out / "numapin_enforcer/runtime/generated"
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", [one for files in GENERATED.values() for one in files])
 def test_the_committed_code_is_what_make_proto_writes(regenerated: Path, name: str) -> None:
     assert _content(PACKAGE / name) == _content(regenerated / name)
 
