@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from numapin_benchmarks.api_cost.layouts.whole import Call, Json, Layout, Write
 from numapin_benchmarks.api_cost.rows import Cost
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.transport.connection import Connection, Request
+from numapin_client.transport.connection import DEFAULT_TIMEOUTS, Connection, Request, Timeouts
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE
 from numapin_lab.controlplane.api import AnswerError
@@ -92,8 +92,8 @@ class Api:
         request = Request(call.method, call.path, None, call.body, call.content, call.accept)
         async with self.connection.stream(request) as answer:
             text = await answer.read()
-        if call.method != "DELETE":
-            found = json.loads(text)
+        found = json.loads(text)
+        if call.method != "DELETE" and found["kind"] != "Status":
             name = f"/{found['metadata']['name']}" if call.method == "POST" else ""
             self.stored[call.path.removesuffix("/status") + name] = found
         return len(text)
@@ -161,9 +161,9 @@ def _served(plane: ControlPlane, path: str) -> bool:
 
 
 @asynccontextmanager
-async def connect(plane: ControlPlane) -> AsyncIterator[Api]:
+async def connect(plane: ControlPlane, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> AsyncIterator[Api]:
     """A session of the administrator."""
-    async with Connection(kubeconfig_login(str(plane.kubeconfig))) as connection:
+    async with Connection(kubeconfig_login(str(plane.kubeconfig)), timeouts) as connection:
         yield Api(plane, connection)
 
 

@@ -135,7 +135,6 @@ async def run_steps(scene: Scene, options: Any) -> None:
 
     steps: dict[str, Callable[[], Awaitable[None]]] = {
         "idle": lambda: idle(scene),
-        "heartbeats": lambda: heartbeats(scene),
         "scrape": lambda: scrape(scene),
         "cost": lambda: cost(scene, options.cost_rate, options.cost_pods),
         "churn": churns,
@@ -143,6 +142,8 @@ async def run_steps(scene: Scene, options: Any) -> None:
         "restart": lambda: restart(scene),
         "relist": lambda: relist(scene),
         "silence": lambda: silence(scene, options.outage),
+        # Last: it writes as an older enforcer does, which then gets assignments in the older form.
+        "heartbeats": lambda: heartbeats(scene),
     }
     await roll_out(scene)
     for name, step in steps.items():

@@ -65,6 +65,9 @@ def node_pod(number: int) -> Json:
     return {"metadata": {"name": f"pod-{number:06d}", "labels": labels}, "spec": spec}
 
 
+BEGUN = "2026-01-01T02:00:00Z"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -73,6 +76,47 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 def create_pod(step: int, _: Stored) -> Call:
     """What every figure is compared with."""
     return Call("POST", PODS, node_pod(step))
+
+
+def create_unbound_pod(step: int, _: Stored) -> Call:
+    """A pod that a scheduler is to bind."""
+    pod = node_pod(step)
+    del pod["spec"]["nodeName"]
+    pod["metadata"]["name"] = _unbound(step)
+    return Call("POST", PODS, pod)
+
+
+def bind_pod(step: int, _: Stored) -> Call:
+    """What the scheduler writes of a pod, which `create_unbound_pod` of the same step has made."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": _unbound(step)}}
+    return Call("POST", f"{PODS}/{_unbound(step)}/binding", binding | {"target": target})
+
+
+def run_pod(step: int, _: Stored) -> Call:
+    """What a kubelet writes of a pod that runs; it writes two or three times of each."""
+    names = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    conditions = [{"type": one, "status": "True", "lastTransitionTime": BEGUN} for one in names]
+    statuses = [
+        {
+            "name": name,
+            "image": "registry.example.com/team/image:v1",
+            "imageID": f"registry.example.com/team/image@sha256:{step:064x}",
+            "containerID": f"containerd://{step:064x}",
+            "ready": True,
+            "started": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": BEGUN}},
+        }
+        for name in ("engine", "sidecar")
+    ]
+    status = {"phase": "Running", "podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}]}
+    patch = {"status": status | {"conditions": conditions, "containerStatuses": statuses}}
+    return Call("PATCH", f"{PODS}/{_unbound(step)}/status", patch, STRATEGIC_MERGE_PATCH)
+
+
+def _unbound(step: int) -> str:
+    return f"unbound-{step:06d}"
 
 
 def annotate_pod(step: int, _: Stored) -> Call:
