@@ -144,6 +144,10 @@ class Application:
         """Have pods told which CPUs they have, and their refusal; call it before anything runs."""
         self._lasting = replace(self._lasting, annotates=cpus, tells_refused=refusals)
 
+    def measure_numa_nodes(self) -> None:
+        """Measure what each NUMA node has left; call it before anything runs."""
+        self._lasting = replace(self._lasting, measures_numa=True)
+
     def watch_heartbeats(self, leases: Informer[Beat], marks: Marks) -> None:
         """Have silent enforcers reported; call it before anything runs.
 
@@ -220,6 +224,7 @@ class Application:
             lambda: term.outputs.statuses.state() if (term := self._term) else NO_NODES,
             lambda: len(self._state.policies),
             lambda: term.outputs.evictor.waiting if (term := self._term) else 0,
+            lambda: term.numa_nodes.read() if (term := self._term) else {},
         )
 
     def _event_handlers(self) -> EventHandlers:

@@ -84,6 +84,13 @@ _OPTIONS: Final = (
         type=bool,
     ),
     Option(
+        "--numa-metrics",
+        False,
+        "serve what each NUMA node of each node offers and has left as metrics: two series for "
+        "each resource of each NUMA node (docs/metrics.md)",
+        type=bool,
+    ),
+    Option(
         "--assignment-form",
         names.VERSION,
         f"{names.VERSION}, or v1alpha1 to prepare going back to numapin 0.1: NodeAssignments are "
@@ -128,6 +135,7 @@ class Settings:
         kube_api_burst: requests to the API server at once.
         annotate_pods: whether workloads are told their CPUs by an annotation of their pods.
         annotate_refusals: whether refused pods are told so by an annotation.
+        numa_metrics: whether metrics say what each NUMA node has left.
         assignment_form: the version whose form NodeAssignments are written in.
         check: whether to look only whether the installation works.
         log_level: the lowest level of log lines to print.
@@ -143,6 +151,7 @@ class Settings:
     kube_api_burst: int
     annotate_pods: bool
     annotate_refusals: bool
+    numa_metrics: bool
     assignment_form: str
     check: bool
     log_level: Literal["debug", "info", "warning", "error"]

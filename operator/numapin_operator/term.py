@@ -14,6 +14,8 @@ from numapin_operator.annotation.writer import WORKERS as ANNOTATING
 from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.controller import Controller
+from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.nodes.decide.present import present_machine
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
 from numapin_operator.nodes.eviction.evictor import Evictor
 from numapin_operator.nodes.eviction.history import EvictionHistory
@@ -23,6 +25,7 @@ from numapin_operator.policies.sharing.claims import Sharing
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.queues.workqueue import WorkQueue
 from numapin_operator.shards.division import Portion
+from numapin_operator.telemetry.numa_nodes import NumaNodes
 from numapin_operator.telemetry.states import Written
 from numapin_operator.telemetry.table import EVICTIONS
 
@@ -43,6 +46,7 @@ class Lasting:
         written: called with each assignment that was created or changed.
         annotates: whether workloads are told which CPUs they have.
         tells_refused: whether refused pods are told so.
+        measures_numa: whether what NUMA nodes have left is measured.
         evictions: what this operator has evicted, and why: the pods that replace it must wait as
             long in the next term.
         heartbeats: watches the heartbeats of enforcers for a term; None if nobody does.
@@ -57,6 +61,7 @@ class Lasting:
     written: Callable[[Written], object]
     annotates: bool = False
     tells_refused: bool = False
+    measures_numa: bool = False
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
     heartbeats: Callable[[], Coroutine[Any, Any, None]] | None = None
     portion: Portion | None = None
@@ -82,6 +87,7 @@ class Term:
         queue: the nodes that wait to be planned.
         outputs: where what was decided goes, besides the assignments.
         controller: plans and writes.
+        numa_nodes: measures what NUMA nodes have left; empty if that is not wanted.
     """
 
     def __init__(self, lasting: Lasting) -> None:
@@ -109,9 +115,15 @@ class Term:
             self._refusals = RefusalAnnotations(cluster, state, clock)
             self.outputs.refusals = self._refusals.tell
             self._edited.append(self._refusals.note_edit)
+        self.numa_nodes = NumaNodes()
+        if lasting.measures_numa:
+            self.outputs.assigned = self._measure_numa
         state.annotated = self._note_edit
         self.controller = Controller(cluster, state, self.queue, self.outputs, clock)
         state.wake = self.queue.add
+
+    def _measure_numa(self, picture: NodePicture) -> None:
+        self.numa_nodes.note(picture.name, present_machine(picture))
 
     def _note_edit(self, node: str) -> None:
         """An annotation of a pod of a node was changed by somebody, or by us."""

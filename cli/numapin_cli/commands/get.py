@@ -3,7 +3,9 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
@@ -18,6 +20,7 @@ from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import add_server_arguments, ask_server
 from numapin_cli.near_names import did_you_mean
+from numapin_cli.numa_free import Found, in_objects, on_server
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_client.client import ApiClient
 from numapin_client.errors import ForbiddenError
@@ -34,10 +37,10 @@ Show which containers have which CPUs and NUMA nodes, by the NodeAssignments of 
 operator has decided, and whether the kernel has it.
 
 Without a NODE, there is one line for each node. With NODEs, each one's machine is drawn, with a
-mark on each CPU for the container that has it.
+mark on each CPU for the container that has it, and what each of its NUMA nodes has left.
 
 This reads NodeAssignments, NodeReports and NodeTopologies, and the names of Nodes if that is
-allowed. Nothing is changed.
+allowed; of a named NODE also the Node, its pods, CpuPolicies and Namespaces. Nothing is changed.
 
 exit status:
   0    shown
@@ -99,7 +102,9 @@ async def _read(options: Namespace, client: ApiClient) -> list[NodeState]:
             known |= {key.name for key in await reader.names_if_allowed(NODE_ASSIGNMENTS)}
             _check_exists(name, known)
     say_notes(parts.notes.values())
-    return _states(options.nodes, found)
+    numa_nodes = await together(on_server(reader, name) for name in found)
+    say_notes(why for _, why in numa_nodes if why)
+    return _states(options.nodes, found, dict(zip(found, numa_nodes, strict=True)))
 
 
 def _in_files(options: Namespace) -> list[NodeState]:
@@ -108,7 +113,9 @@ def _in_files(options: Namespace) -> list[NodeState]:
     found, nodes = objects.of(NODE_ASSIGNMENT_KIND), objects.of("Node")
     for name in options.nodes:
         _check_exists(name, {*found, *nodes})
-    return _states(options.nodes or sorted({*found, *nodes}), found)
+    numa_nodes = {name: in_objects(objects, name) for name in options.nodes if name in nodes}
+    say_notes(why for _, why in numa_nodes.values() if why)
+    return _states(options.nodes or sorted({*found, *nodes}), found, numa_nodes)
 
 
 def _check_exists(name: str, known: set[str]) -> None:
@@ -116,9 +123,16 @@ def _check_exists(name: str, known: set[str]) -> None:
         raise CommandError(f"there is no node {name}; {did_you_mean(name, known)}")
 
 
-def _states(names: Sequence[str], found: Mapping[str, Manifest]) -> list[NodeState]:
+def _states(
+    names: Sequence[str],
+    found: Mapping[str, Manifest],
+    numa_nodes: Mapping[str, tuple[Found, str]] = MappingProxyType({}),
+) -> list[NodeState]:
     return [
-        NodeState.decode(found[name].content) if name in found else NodeState(name)
+        replace(
+            NodeState.decode(found[name].content) if name in found else NodeState(name),
+            numa_nodes=numa_nodes[name][0] if name in numa_nodes else {},
+        )
         for name in names
     ]
 

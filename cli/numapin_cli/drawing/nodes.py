@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from numapin_api.quantity import format_bytes
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_cli.drawing.plan import (
     Holder,
@@ -20,6 +21,7 @@ from numapin_cli.drawing.plan import (
 )
 from numapin_cli.drawing.text import plain, section
 from numapin_cli.live.node_state import NodeState
+from numapin_operator.placement import CPU, Amount, NumaAmounts
 
 _COLUMNS = ("node", "policy", "mode", "exclusive", "shared", "refused", "ready")
 _WIDE = ("reserved", "drift", "message")
@@ -91,10 +93,31 @@ def _body(state: NodeState, *, wide: bool) -> Iterator[RenderableType]:
     yield from draw_refused_resizes(spec.refused_resizes or ())
     yield from _moving(spec.containers)
     yield from draw_pools(spec)
+    yield from _numa_nodes(state.numa_nodes)
     if topology is not None:
         yield from draw_marked_machine(topology, spec, holders)
     else:
         yield Text("\nThe enforcer has not reported the hardware yet.", "yellow")
+
+
+def _numa_nodes(numa_nodes: Mapping[int, NumaAmounts]) -> Iterator[RenderableType]:
+    """What each NUMA node has left of what it offers; nothing if that is not known."""
+    rows = Table.grid(padding=(0, 2))
+    for numa_node, amounts in numa_nodes.items():
+        cells = (
+            plain(f"{_left(name, amount)} {'CPUs' if name == CPU else name}")
+            for name, amount in amounts.items()
+        )
+        rows.add_row(plain(str(numa_node), "bold green"), *cells)
+    if rows.row_count:
+        yield from section("Left on NUMA nodes, of what is not reserved", rows)
+
+
+def _left(resource: str, amount: Amount) -> str:
+    if resource == CPU:
+        return f"{amount.available} of {amount.allocatable}"
+    available, allocatable = (format_bytes(one, down=True) for one in amount[:0:-1])
+    return f"{available} of {allocatable}"
 
 
 def _moving(containers: Sequence[ContainerAssignment]) -> Iterator[RenderableType]:

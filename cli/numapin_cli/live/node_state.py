@@ -18,6 +18,7 @@ from numapin_api.nodeassignment import NodeAssignmentStatus
 from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.status.containers import ContainerStatus
 from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.placement import NumaAmounts
 
 Json = dict[str, Any]
 
@@ -33,12 +34,14 @@ class NodeState:
         view: its NodeAssignment; None if it has none, so that no policy governs it.
         status: the whole status.
         problem: why the object cannot be read; empty if it can.
+        numa_nodes: what its NUMA nodes offer and have left; empty if that is not known.
     """
 
     name: str
     view: AssignmentView | None = None
     status: NodeAssignmentStatus = field(default_factory=NodeAssignmentStatus)
     problem: str = ""
+    numa_nodes: Mapping[int, NumaAmounts] = field(default_factory=dict)
 
     @classmethod
     def decode(cls, content: Mapping[str, Any]) -> "NodeState":
@@ -137,6 +140,13 @@ class NodeState:
             "pools": spec.get("pools"),
             "containers": [
                 self._container(one) for one in (self.view.spec.containers if self.view else ())
+            ],
+            "numaNodes": [
+                {
+                    "numaNode": numa_node,
+                    "resources": {name: one._asdict() for name, one in amounts.items()},
+                }
+                for numa_node, amounts in self.numa_nodes.items()
             ],
             "refused": spec.get("refused") or [],
             "refusedResizes": spec.get("refusedResizes") or [],

@@ -31,6 +31,13 @@ class WriteResult:
     planned: Times
     sent: Times
 
+    @property
+    def assignment(self) -> AssignmentView | None:
+        """What the node has then, whether it was written or not."""
+        if self.after is not None:
+            return self.after
+        return None if self.decision.write is Write.DELETE else self.picture.assignment
+
 
 class AssignmentWriter:
     """Writes NodeAssignments."""

@@ -114,6 +114,7 @@ class Controller:
             else:
                 self._outputs.report(result)
                 self._settle(picture, decision)
+                self._outputs.assigned(replace(picture, assignment=result.assignment))
                 await self._objects.settle(name)
                 if late:
                     raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)

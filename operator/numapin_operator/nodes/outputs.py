@@ -11,7 +11,7 @@ from numapin_client.errors import ClientError
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.nodes.assignment_writer import WriteResult
-from numapin_operator.nodes.decide import Decision, Write
+from numapin_operator.nodes.decide import Decision, NodePicture, Write
 from numapin_operator.nodes.events.notices import notice_of_waiting, notices_of_written
 from numapin_operator.nodes.events.refusal_events import (
     KEEPS,
@@ -102,6 +102,7 @@ class Outputs:
         log: logs what became of each.
         telling: tells workloads which CPUs they have.
         refusals: has the refused pods of a node told so.
+        assigned: called with each planned node, and with its assignment as it is then.
     """
 
     statuses: StatusWriter
@@ -112,6 +113,7 @@ class Outputs:
     log: NodeLog = field(default_factory=NodeLog)
     telling: Telling = field(default_factory=NobodyTold)
     refusals: Callable[[str], object] = _ignore
+    assigned: Callable[[NodePicture], object] = _ignore
 
     def report(self, result: WriteResult) -> None:
         """Log and count a write, and tell those whom it concerns."""

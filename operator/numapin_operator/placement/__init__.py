@@ -20,7 +20,12 @@ from numapin_operator.placement.cpumanager.crossing import crossing_groups
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.machine.node import Node
-from numapin_operator.placement.machine.numa_amounts import Amount, NumaAmounts, numa_amounts
+from numapin_operator.placement.machine.numa_amounts import (
+    Amount,
+    NumaAmounts,
+    numa_amounts,
+    promised_amounts,
+)
 from numapin_operator.placement.masks import numa_mask
 from numapin_operator.placement.memorymanager.memory_capacity import memory_without_cpus
 from numapin_operator.placement.memorymanager.pod_blocks import bound_already
@@ -129,6 +134,7 @@ __all__ = [
     "plan_with",
     "pod_cpus",
     "present_node",
+    "promised_amounts",
     "reservation_mismatch",
     "reserved_offline",
     "resolve",

@@ -35,6 +35,7 @@ class Readings:
     nodes: Callable[[], NodesState]
     policies: Callable[[], int]
     evictions: Callable[[], int]
+    numa_nodes: Callable[[], Values] = dict
 
     def read(self) -> Values:
         """The present values; those that only the leader keeps current are absent without the lead.
@@ -60,6 +61,7 @@ class Readings:
             REFUSED_PODS: {(): nodes.refused},
             OUTDATED: {(): nodes.outdated},
             EVICTIONS_WAITING: {(): self.evictions()},
+            **self.numa_nodes(),
         }
 
 

@@ -81,6 +81,24 @@ OUTDATED: Final = Metric(
     Kind.GAUGE,
     "Running containers that keep CPUs or memory which the newest policy would not give them.",
 )
+_NUMA_LABELS: Final = ("node_name", "numa_node", "resource", "unit")
+_MOST_NUMA_SERIES: Final = 100_000
+NUMA_ALLOCATABLE: Final = Metric(
+    "numapin_numa_allocatable",
+    Kind.GAUGE,
+    "What a NUMA node has for containers: CPUs that are not reserved, and, where the policy binds "
+    "memory, memory and huge pages that are not. Only with --numa-metrics.",
+    _NUMA_LABELS,
+    most_series=_MOST_NUMA_SERIES,
+)
+NUMA_AVAILABLE: Final = Metric(
+    "numapin_numa_available",
+    Kind.GAUGE,
+    "What of that is left for new containers: promised to none, and not known to be used by "
+    "others. Only with --numa-metrics.",
+    _NUMA_LABELS,
+    most_series=_MOST_NUMA_SERIES,
+)
 BOUND_TO_WRITTEN: Final = Metric(
     "numapin_pod_bound_to_written_seconds",
     Kind.HISTOGRAM,
@@ -113,6 +131,8 @@ METRICS: Final = (
     POLICIES,
     REFUSED_PODS,
     OUTDATED,
+    NUMA_ALLOCATABLE,
+    NUMA_AVAILABLE,
     BOUND_TO_WRITTEN,
     BOUND_TO_IN_FORCE,
     *PROCESS_METRICS,

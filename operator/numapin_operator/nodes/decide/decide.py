@@ -24,6 +24,7 @@ from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_a
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import (
+    NodePolicy,
     Plan,
     PolicyError,
     free_hugepages,
@@ -206,6 +207,17 @@ def _released(picture: NodePicture, reference: PolicyRef) -> Plan:
     return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
 
 
+def as_reported(policy: NodePolicy, assignment: AssignmentView, node: NodeView) -> NodePolicy:
+    """A policy on a machine with what the Node and its enforcer report of now."""
+    return replace(
+        policy,
+        free_hugepages=free_hugepages(assignment.status.free_hugepages),
+        allocatable=node.allocatable,
+        used_memory=used_memory(assignment.status.unbound_memory),
+        claims={one.claim_uid: one.cpus for one in assignment.status.claims},
+    )
+
+
 def _plan_on(
     topology: Topology,
     assignment: AssignmentView,
@@ -224,15 +236,9 @@ def _plan_on(
     if edited:
         previous = replace(previous, refused=(), refused_resizes=None)
     resolved = resolve(topology, with_reserved(policy, topology, node.system))
+    gives_notice = picture.told is not None and picture.now is not None
     plan = plan_with(
-        replace(
-            resolved,
-            free_hugepages=free_hugepages(assignment.status.free_hugepages),
-            allocatable=node.allocatable,
-            used_memory=used_memory(assignment.status.unbound_memory),
-            claims={one.claim_uid: one.cpus for one in assignment.status.claims},
-            gives_notice=picture.told is not None and picture.now is not None,
-        ),
+        replace(as_reported(resolved, assignment, node), gives_notice=gives_notice),
         previous,
         pods,
         frozenset(assignment.status.running),

@@ -49,6 +49,21 @@ def numa_amounts(node: Node) -> dict[int, NumaAmounts]:
     return dict(amounts)
 
 
+def promised_amounts(node: Node) -> dict[int, NumaAmounts]:
+    """What containers can be promised: `numa_amounts` without memory that the policy does not bind.
+
+    What a NUMA node does not have is left out.
+    """
+    return {
+        numa_node: {
+            resource: amount
+            for resource, amount in amounts.items()
+            if amount.capacity and (resource == CPU or node.memory is not None)
+        }
+        for numa_node, amounts in numa_amounts(node).items()
+    }
+
+
 def _last_shared(node: Node, there: CpuMask) -> CpuMask:
     """A CPU that no container gets, since the shared pool has none elsewhere; else none."""
     shared = node.cpus.shared

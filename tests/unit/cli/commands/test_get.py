@@ -78,6 +78,7 @@ async def test_a_machine_with_who_has_what(
     assert "B fast/b main 4 has 0-7" in words(drawn)
     assert "default/c main NotEnoughCPUs wanted 7 CPUs," in words(drawn)
     assert "[0-1]rr [2-3]AA [4-5]B. [6-7].." in words(drawn)
+    assert "Left on NUMA nodes, of what is not reserved 0 3 of 6 CPUs" in words(drawn)
     assert max(map(len, drawn.splitlines())) <= 80
     assert "\x1b" not in drawn
 
@@ -93,6 +94,8 @@ async def test_documents_tell_the_spec_and_the_kernel_apart(
     assert await asked(server, tmp_path, "get", "node-1", "-o", output) == 0
     (node,) = load(capsys.readouterr().out)["nodes"]
     assert (node["node"], node["policy"], node["ready"]) == ("node-1", "web", True)
+    cpus = {"capacity": 8, "allocatable": 6, "available": 3}
+    assert node["numaNodes"] == [{"numaNode": 0, "resources": {"cpu": cpus}}]
     first, second = node["containers"]
     assert (first["cpus"], first["inForce"], first["kernel"]["cpus"]) == ("2-3", True, "2-3")
     assert (second["cpus"], second["inForce"], second["kernel"]["cpus"]) == ("4", False, "0-7")
@@ -159,6 +162,18 @@ async def test_nodes_that_may_not_be_listed_are_not_needed(
     server.forbidden.add("list nodes")
     assert await asked(server, tmp_path, "get") == 0
     assert "node-3" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("right", ["list pods", "get nodes", "list cpupolicies"])
+async def test_what_is_left_needs_more_rights_than_the_rest(
+    server: FakeApiServer, tmp_path: Path, capsys: Capture, right: str
+) -> None:
+    server.forbidden.add(right)
+    assert await asked(server, tmp_path, "get", "node-1") == 0
+    captured = capsys.readouterr()
+    assert "A default/a main 2-3 yes" in words(captured.out)
+    assert "Left on NUMA nodes" not in captured.out
+    assert f"what NUMA nodes have left is not known: tester may not {right}" in captured.err
 
 
 @pytest.mark.parametrize("command", [["get"], ["explain", "pod/x"]], ids=["get", "explain"])

@@ -15,11 +15,13 @@ from numapin_operator.placement import (
     CPU,
     MEMORY,
     Amount,
+    Node,
     PodView,
     PolicyError,
     numa_amounts,
     plan_with,
     present_node,
+    promised_amounts,
     resolve,
 )
 from support.values.placement import GIB, NO_UIDS, machine, pod, policy
@@ -78,6 +80,21 @@ def test_what_a_pod_uses_that_shares_is_not_available() -> None:
     has = amounts_after(TWO_NODES, policy(memory={"policy": "Static"}), shares)
     left = [at[MEMORY].available for at in has.values()]
     assert sum(left) == 7 * GIB
+
+
+def test_what_is_not_bound_or_not_there_is_not_promised() -> None:
+    gpu = NumaNode(2, 96 * GIB, on_device=True)
+    topology = replace(TWO_NODES, numa_nodes=(*TWO_NODES.numa_nodes, gpu))
+    promised = [
+        promised_amounts(Node(resolve(topology, policy(memory={"policy": name}))))
+        for name in ("None", "Static")
+    ]
+    assert [[*each.items()] for each in promised[0].values()] == [
+        [(CPU, Amount(4, 3, 3))],
+        [(CPU, Amount(4, 4, 4))],
+        [],
+    ]
+    assert [sorted(each) for each in promised[1].values()] == [[CPU, MEMORY], [CPU, MEMORY], []]
 
 
 @pytest.mark.parametrize("claimed", [None, True], ids=["moving", "claimed"])

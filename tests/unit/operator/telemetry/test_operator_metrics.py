@@ -7,11 +7,14 @@ import pytest
 from numapin_client.errors import ClientError, ConflictError, ForbiddenError, UnavailableError
 from numapin_client.resources import Key
 from numapin_daemon.telemetry.exposition import expose
+from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.nodes.decide.present import present_machine
 from numapin_operator.policies.status import NodeOutcome, Phase
 from numapin_operator.policies.tally import Tally
 from numapin_operator.queues.workqueue import WorkQueue
+from numapin_operator.telemetry.numa_nodes import NumaNodes
 from numapin_operator.telemetry.states import NodesState
-from numapin_operator.telemetry.table import METRICS
+from numapin_operator.telemetry.table import METRICS, NUMA_ALLOCATABLE, NUMA_AVAILABLE
 from support.fakes.cluster import FakeCluster
 from support.fakes.operator import Operator, operator_of_one_node, report
 from support.real.telemetry.prometheus import parse
@@ -114,6 +117,27 @@ def test_nodes_are_counted_by_how_far_their_policies_are() -> None:
     assert tally.state().by_state == {"in_force": 1, "not_served": 1}
 
 
+async def test_what_numa_nodes_have_left_is_measured_until_the_node_is_given_up(
+    operator: Operator,
+) -> None:
+    measured = NumaNodes()
+
+    def measure(picture: NodePicture) -> None:
+        measured.note(picture.name, present_machine(picture))
+
+    operator.controller._outputs.assigned = measure
+    operator.add_pod("a", "3")
+    await operator.work_until_idle()
+    labels = ("node-1", "0", "cpu", "cpu")
+    assert measured.read() == {NUMA_ALLOCATABLE: {labels: 6.0}, NUMA_AVAILABLE: {labels: 3.0}}
+    del operator.cluster.policies["policy"]
+    operator.observe()
+    await operator.work_until_idle()
+    assert measured.read() == {NUMA_ALLOCATABLE: {}, NUMA_AVAILABLE: {}}
+
+
 def test_every_metric_has_a_name_of_its_own() -> None:
     assert len({one.name for one in METRICS}) == len(METRICS)
-    assert not [one for one in METRICS if {"node", "pod", "namespace"} & set(one.labels)]
+    named = {"node", "node_name", "pod", "namespace"}
+    of_nodes = [one for one in METRICS if named & set(one.labels)]
+    assert of_nodes == [NUMA_ALLOCATABLE, NUMA_AVAILABLE]  # only with --numa-metrics
