@@ -30,6 +30,7 @@ from numapin_benchmarks.api_cost.layouts.builtin import (
     create_pod,
     create_unbound_pod,
     lease,
+    patch_lease,
     renew_lease,
     run_pod,
 )
@@ -94,6 +95,7 @@ async def measure_others(api: Api, steps: range, options: Any) -> list[Measured]
         Write("other", "merge patch of a pod's annotation", annotate_pod),
         Write("event", "POST of an Event", create_event),
         Write("heartbeat", "PUT of a Lease", renew_lease),
+        Write("patched", "merge patch of a Lease", patch_lease),
         Write("handshake", "PUT of a Lease, connected anew", renew_lease),
     )
     found, watchers = [], options.watchers

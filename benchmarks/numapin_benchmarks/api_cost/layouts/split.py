@@ -128,10 +128,15 @@ def apart(name: str, *, managed: bool = True) -> Layout:
         metadata = {"name": NODE, "resourceVersion": old["resourceVersion"]}
         return Call("PUT", f"{path}/{NODE}", body(name, kind, metadata, **content(count, step)))
 
+    def patch(number: int, count: int, step: int, _: Stored) -> Call:
+        _, path, content = contents[number]
+        return Call("PATCH", f"{path}/{NODE}", content(count, step), MERGE_PATCH)
+
     def writes(count: int) -> list[Write]:
         return [
             Write("operator", "PUT of the assignment", partial(replace, 0, count)),
             Write("enforcer", "PUT of the report", partial(replace, 1, count)),
+            Write("patched", "merge patch of the report", partial(patch, 1, count)),
         ]
 
     own = f"fieldSelector=metadata.name={NODE}"

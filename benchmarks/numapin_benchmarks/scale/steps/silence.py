@@ -8,7 +8,7 @@ from typing import Any
 from numapin_api.conditions.reasons import ConditionType
 from numapin_benchmarks.scale.steps.scene import PATIENCE_SECONDS, Scene
 from numapin_benchmarks.surroundings import progress
-from numapin_client.resources import NODE_ASSIGNMENTS, Key
+from numapin_client.resources import NODE_ASSIGNMENTS, NODE_REPORTS, Key
 from numapin_enforcer.status.node_lease import LEASE_SECONDS, RENEW_SECONDS
 from numapin_lab.played.leases import renewed
 
@@ -45,12 +45,20 @@ async def silence(scene: Scene, outage_seconds: float) -> None:
 
 
 async def _until_unknown(scene: Scene, nodes: list[str]) -> list[float]:
-    """Seconds from now until each of these nodes is reported Unknown."""
+    """Seconds from now until each of these nodes is reported Unknown.
+
+    Raises:
+        TimeoutError: one is not, `PATIENCE_SECONDS` later.
+    """
     begun, waiting, found = time.monotonic(), set(nodes), []
-    while waiting and time.monotonic() - begun < PATIENCE_SECONDS:
+    while waiting:
+        if time.monotonic() - begun > PATIENCE_SECONDS:
+            raise TimeoutError(f"not reported Unknown: {', '.join(sorted(waiting))}")
         for node in sorted(waiting):
-            body = await scene.api.get(NODE_ASSIGNMENTS, Key(node))
-            if _ready(body) == "Unknown":
+            # An older enforcer reports in the assignment; its NodeReport is empty.
+            ready = _ready(await scene.api.get(NODE_REPORTS, Key(node)))
+            ready = ready or _ready(await scene.api.get(NODE_ASSIGNMENTS, Key(node)))
+            if ready == "Unknown":
                 waiting.discard(node)
                 found.append(time.monotonic() - begun)
         await asyncio.sleep(LOOK_SECONDS)
