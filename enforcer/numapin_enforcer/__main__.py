@@ -69,6 +69,7 @@ from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
+from numapin_enforcer.telemetry.promised import promised_values
 from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
@@ -257,7 +258,7 @@ def _build_followers(
         sysfs=settings.sysfs,
         most_moved_bytes=settings.most_moved_memory,
     )
-    observed = Observed(kubepods, DraClaims(settings.cdi_dir))
+    observed = Observed(kubepods, DraClaims(settings.cdi_dir), sysfs=settings.sysfs)
     return Followers(
         changes=Changes(updater, inputs.events),
         containers=containers,
@@ -282,6 +283,8 @@ def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
     )
     agent.reporter.on_pass = metrics.passed
     metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
+    promised = agent.followers.observed.promised
+    metrics.meter.read_from(lambda: promised_values(promised.found))
     return metrics
 
 

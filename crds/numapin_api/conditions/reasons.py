@@ -39,6 +39,11 @@ class Reason(StrEnum):
         "Other tasks use the CPUs of an exclusive container, by the CPU time that the kernel "
         "counts; the spec is in force.",
     )
+    PROMISED_MEMORY_IN_USE = (
+        "PromisedMemoryInUse",
+        "Memory that containers were promised on a NUMA node, and have not used yet, is in use by "
+        "others; the spec is in force.",
+    )
     INHERITED_AFFINITY = (
         "InheritedAffinity",
         "Containers may use only some of their CPUs: their processes have inherited the CPU "

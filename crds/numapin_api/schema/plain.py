@@ -201,6 +201,32 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryBlock:
+    """Memory assigned to a container on one NUMA node, or on several together."""
+
+    numa_nodes: tuple[int, ...]
+    resource: str
+    bytes: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "MemoryBlock":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            tuple(wire["numaNodes"]),
+            wire["resource"],
+            wire["bytes"],
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "numaNodes": list(self.numa_nodes),
+            "resource": self.resource,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerAssignment(OfContainer):
     """The CPUs and NUMA nodes of one container."""
 
@@ -211,6 +237,7 @@ class ContainerAssignment(OfContainer):
     cpus: CpuSet = CpuSet()
     mems: MemSet = MemSet()
     exclusive: bool = False
+    memory: tuple[MemoryBlock, ...] = ()
     outdated: bool | None = None
     claimed: bool | None = None
 
@@ -225,6 +252,7 @@ class ContainerAssignment(OfContainer):
             CpuSet.parse(wire.get("cpus", "")),
             MemSet.parse(wire.get("mems", "")),
             wire.get("exclusive", False),
+            tuple(map(MemoryBlock.from_wire, wire.get("memory", ()))),
             wire.get("outdated"),
             wire.get("claimed"),
         )
@@ -239,6 +267,7 @@ class ContainerAssignment(OfContainer):
             "cpus": str(self.cpus),
             "mems": str(self.mems),
             "exclusive": self.exclusive,
+            "memory": [one.to_wire() for one in self.memory],
         }
         if self.outdated is not None:
             wire["outdated"] = self.outdated

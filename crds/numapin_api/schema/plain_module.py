@@ -56,7 +56,7 @@ The models take 9 MiB of memory in each process. `make schema` writes this file 
 ''',
     omitted={
         "NodeAssignmentSpec": frozenset({"policy", "refused_resizes"}),
-        "ContainerAssignment": frozenset({"memory", "grants", "moving", "moved_at"}),
+        "ContainerAssignment": frozenset({"grants", "moving", "moved_at"}),
         "NodeAssignmentStatus": frozenset({"last_pass_time", "conditions"}),
     },
     as_json=frozenset({"TopologyStatus", "FreeHugepages", "Refusal"}),

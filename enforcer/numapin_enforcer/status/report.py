@@ -131,7 +131,8 @@ def build_report(one: Pass, facts: Facts, states: States, summary: Summary | Non
     working = _first(obstacle for state in said for obstacle in state.working)
     confined = has.confined.note if has.confined else ""
     first_notes = (_fine(spec, has), foreign_note(one.foreign), confined)
-    reason = Reason.INHERITED_AFFINITY if confined else Reason.ENFORCED
+    others = next((state.reason for state in said if state.reason), Reason.ENFORCED)
+    reason = Reason.INHERITED_AFFINITY if confined else others
     verdicts = judge(
         _first(obstacle for state in said for obstacle in state.stalled),
         working,

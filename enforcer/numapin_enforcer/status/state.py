@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 
-from numapin_api.conditions.reasons import Obstacle
+from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
 
 
@@ -44,6 +44,7 @@ class State:
         stalled: what a person must repair, the worst first.
         working: what is not finished yet, or is retried.
         note: what the status of a healthy node says besides.
+        reason: why that is to be known, for its `Ready`; None for no reason of its own.
         stale_cpus: cgroup to CPUs that this part may still give it, and must not.
         finishes_soon: something ends in a moment, and changes the status.
     """
@@ -51,6 +52,7 @@ class State:
     stalled: tuple[Obstacle, ...] = ()
     working: tuple[Obstacle, ...] = ()
     note: str = ""
+    reason: Reason | None = None
     stale_cpus: Mapping[str, CpuSet] = field(default_factory=dict)
     finishes_soon: bool = False
 

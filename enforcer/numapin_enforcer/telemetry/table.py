@@ -55,6 +55,17 @@ REMOTE_MEMORY: Final = Metric(
     "Memory of containers that are bound to NUMA nodes, on other NUMA nodes than theirs.",
     unit="By",
 )
+PROMISED_KINDS: Final = ("promised", "promised_unused", "available", "burstable", "best_effort")
+PROMISED_MEMORY: Final = Metric(
+    "numapin_promised_memory_bytes",
+    Kind.GAUGE,
+    "Memory of NUMA nodes to which containers are bound: promised to these, what of that they have "
+    "not used yet, available (free, or could be freed), and what Burstable and BestEffort pods "
+    "have there. On machines with several NUMA nodes.",
+    ("numa_node", "kind"),
+    unit="By",
+    most_series=len(PROMISED_KINDS) * 1024,
+)
 DRIFTS: Final = Metric(
     "numapin_drifts_total",
     Kind.COUNTER,
@@ -147,6 +158,7 @@ METRICS: Final = (
     RUN_DELAY,
     PRESSURE,
     REMOTE_MEMORY,
+    PROMISED_MEMORY,
     DRIFTS,
     WRITES,
     PASS_SECONDS,

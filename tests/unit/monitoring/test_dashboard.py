@@ -81,6 +81,7 @@ def test_every_metric_but_those_of_each_container_is_shown_or_left_out_on_purpos
         "numapin_otlp_refused",
         "numapin_pass_age_seconds",
         "numapin_policies",
+        "numapin_promised_memory_bytes",
         "process_open_fds",
         "process_start_time_seconds",
     }

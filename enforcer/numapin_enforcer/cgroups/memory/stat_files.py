@@ -8,7 +8,7 @@ from typing import Final
 
 from numapin_enforcer.cgroups.errors import CgroupError
 from numapin_enforcer.cgroups.file_access import read_file
-from numapin_enforcer.cgroups.memory.use import NodeMemory, parse_free
+from numapin_enforcer.cgroups.memory.use import NodeMemory, parse_available, parse_free
 from numapin_enforcer.cgroups.mounts import Mounts
 
 _HUGE: Final = re.compile(r"(hugetlb\.\d{1,6}[KMG]B)\.numa_stat", re.ASCII)
@@ -50,6 +50,14 @@ def read_free(sysfs: Path, nodes: Sequence[int], sizes: Sequence[int]) -> NodeMe
             with suppress(OSError, ValueError):
                 huge[size][node] = int(file.read_text()) * size
     return NodeMemory(usual, huge)
+
+
+def read_available(sysfs: Path, node: int) -> int | None:
+    """What of a NUMA node is free or could be freed, in bytes; None if it cannot be read."""
+    try:
+        return parse_available((sysfs / f"devices/system/node/node{node}/meminfo").read_text())
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _sizes(folder: Path) -> tuple[str, ...]:

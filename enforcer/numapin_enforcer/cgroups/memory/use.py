@@ -11,6 +11,9 @@ from numapin_enforcer.cgroups.errors import CgroupError
 
 _ON_NODE: Final = re.compile(r"\bN(\d{1,4})=(\d{1,20})", re.ASCII)
 _FREE: Final = re.compile(r"\b(?:MemFree|Inactive\(file\)):\s*(\d{1,15}) kB", re.ASCII)
+_AVAILABLE: Final = re.compile(
+    r"\b(?:MemFree|Active\(file\)|Inactive\(file\)|KReclaimable):\s*(\d{1,15}) kB", re.ASCII
+)
 _V1_LINE: Final = "hierarchical_total="
 _V2_LINES: Final = ("anon ", "file ")
 _HUGE: Final = re.compile(r"hugetlb\.(\d{1,6})(KB|MB|GB) .*?total=(\d{1,18})\b", re.ASCII)
@@ -84,6 +87,11 @@ def _sum(every: Iterable[NodeBytes]) -> dict[int, int]:
 def parse_free(meminfo: str) -> int:
     """The bytes of one NUMA node that are free or hold files nobody uses, from its `meminfo`."""
     return 1024 * sum(map(int, _FREE.findall(meminfo)))
+
+
+def parse_available(meminfo: str) -> int:
+    """The bytes of one NUMA node that are free or that the kernel could free: it may keep some."""
+    return 1024 * sum(map(int, _AVAILABLE.findall(meminfo)))
 
 
 class MemoryNotBoundError(CgroupError):

@@ -33,3 +33,12 @@ def bound_pods(
         and unbound(tree.cgroups[path], want) is not None
     }
     return frozenset(one.pod_uid for one in spec.containers if one.mems) - others
+
+
+def container_cgroups(tree: Tree, desired: Mapping[str, Desired]) -> dict[tuple[str, str], str]:
+    """The cgroup of each container of the spec, by pod UID and name."""
+    return {
+        want.container.key: path
+        for path, want in desired.items()
+        if want.container is not None and desired[tree.parents[path]].container is None
+    }
