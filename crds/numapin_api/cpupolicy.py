@@ -175,6 +175,23 @@ class MemoryPolicy(WireModel):
     )
 
 
+class PlacementPolicy(WireModel):
+    """Which of several places is taken."""
+
+    numa_nodes: Literal["None", "Packed", "Spread"] = Field(
+        default="None",
+        description="Which NUMA node a pod or container gets that fits on several of them, each "
+        "alone. None: as with the kubelet, the lowest that topology.policy allows, or, with "
+        "topology.policy None, what the CPU options say. Packed: the one of which most is given "
+        "out, so that others stay whole. Spread: the one of which least is.",
+    )
+    pod_override: Literal["Forbid", "Allow"] = Field(
+        default="Forbid",
+        description="Allow: a pod chooses by its annotation numapin.io/numa-nodes (Packed or "
+        "Spread) instead of numaNodes. Forbid: the annotation has no effect.",
+    )
+
+
 class PodSelection(WireModel):
     """The pods that may get exclusive CPUs."""
 
@@ -294,6 +311,9 @@ class CpuPolicySpec(WireModel):
     memory: MemoryPolicy = Field(
         default_factory=MemoryPolicy,
         description="How memory and huge pages are bound to NUMA nodes (Memory Manager).",
+    )
+    placement: PlacementPolicy = Field(
+        default_factory=PlacementPolicy, description="Which of several places is taken."
     )
     pods: PodSelection = Field(
         default_factory=PodSelection, description="The pods that may get exclusive CPUs."

@@ -46,3 +46,6 @@ REFUSED_ANNOTATION: Final = f"{GROUP}/refused"
 
 CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
 """On pods: which exclusive CPUs each container has, and which will leave it; see docs/notice.md."""
+
+NUMA_NODES_ANNOTATION: Final = f"{GROUP}/numa-nodes"
+"""On pods: Packed or Spread, where the policy allows it; see docs/operator.md."""

@@ -11,7 +11,9 @@ from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.topology import Topology
 from numapin_cli.advice.fate import planned_fates
 from numapin_cli.what_if import Foreseen
+from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
+from numapin_operator.placement import PodView, why_preferred
 
 KUBEVIRT: Final = (
     "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
@@ -33,10 +35,17 @@ def notes_of_plan(
     topology = assignment.topology if assignment else None
     for name, pod, fate in planned_fates(foreseen, pods):
         found = list(memory_notes(fate.entries, topology))
+        found += preference_notes(foreseen.picture, pod)
         if launches_dedicated(pod):
             found.append(KUBEVIRT)
         if found:
             yield name, tuple(found)
+
+
+def preference_notes(picture: NodePicture, pod: PodView) -> Iterator[str]:
+    """Which of several NUMA nodes a pod prefers, and by what."""
+    if picture.ranked and (why := why_preferred(picture.ranked[0].spec, pod)):
+        yield why
 
 
 def memory_notes(

@@ -12,7 +12,7 @@ from numapin_api.topology import Topology
 from numapin_cli.advice.eligibility import why_shared
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.fate import Fate, Standing, all_cpus, fate_in, gives, written_fate
-from numapin_cli.advice.notes import KUBEVIRT, memory_notes
+from numapin_cli.advice.notes import KUBEVIRT, memory_notes, preference_notes
 from numapin_cli.advice.question import Question, TooManyTriesError
 from numapin_cli.advice.remedies.edits import edits
 from numapin_cli.advice.remedies.releases import holders, releases
@@ -69,7 +69,9 @@ def explain_pod(
     match fate.standing:
         case Standing.PLACED | Standing.RESIZE_WAITS:
             has = _placed(base, fate, reported, is_written=is_written)
-            has = replace(has, why=(*has.why, *memory_notes(fate.entries, _topology(question))))
+            notes = memory_notes(fate.entries, _topology(question))
+            preferred = preference_notes(picture_of(state, pod.node), pod)
+            has = replace(has, why=(*has.why, *notes, *preferred))
             waits = fate.standing is Standing.RESIZE_WAITS
             return _resize_waits(has, question, fate, others) if waits else has
         case Standing.SHARES:

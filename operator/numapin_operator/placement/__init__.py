@@ -41,6 +41,7 @@ from numapin_operator.placement.moves import (
 from numapin_operator.placement.new_pods.queue import Queued
 from numapin_operator.placement.outdated import Outdated, mark_outdated
 from numapin_operator.placement.plan import Plan, plan_node, plan_with
+from numapin_operator.placement.pods.numa_preference import numa_preference, why_preferred
 from numapin_operator.placement.policy.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
 from numapin_operator.placement.policy.reservation import (
@@ -130,6 +131,7 @@ __all__ = [
     "noticed",
     "numa_amounts",
     "numa_mask",
+    "numa_preference",
     "plan_node",
     "plan_with",
     "pod_cpus",
@@ -139,6 +141,7 @@ __all__ = [
     "reserved_offline",
     "resolve",
     "used_memory",
+    "why_preferred",
     "with_reserved",
     "within_memory",
 ]

@@ -126,6 +126,7 @@ class PodView:
         annotated: digest of the annotation that says which CPUs it has; empty if it has none. It
             is never a reason for a decision.
         told: the reason that the annotation of a refused pod names; empty if it has none. Likewise.
+        chosen: what its annotation says of NUMA nodes; empty if it has none, and any text else.
     """
 
     uid: str
@@ -148,6 +149,7 @@ class PodView:
     edited: bool = False
     annotated: bytes = b""
     told: str = ""
+    chosen: str = ""
 
     @property
     def has_cpu_claims(self) -> bool:

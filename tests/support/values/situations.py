@@ -57,6 +57,7 @@ def policies(draw: st.DrawFn, topology: Topology) -> CpuPolicySpec:
                 "scope": draw(st.sampled_from(["Container", "Pod"])),
                 "preferClosestNUMANodes": draw(st.booleans()),
             },
+            "placement": {"numaNodes": draw(st.sampled_from(["None", "None", "Packed", "Spread"]))},
             "memory": {
                 "policy": draw(st.sampled_from(["None", "Static", "Preferred", "SingleNUMA"])),
             },

@@ -1,4 +1,4 @@
-"""The annotations by which a pod is told its CPUs, or that it was refused.
+"""The annotations by which a pod is told its CPUs, or that it was refused, or chooses NUMA nodes.
 
 Of each only what is compared, since it may be long. Does no I/O.
 """
@@ -31,6 +31,11 @@ def refusal_mark(text: str | None) -> str:
 def refused_annotation(metadata: Mapping[str, Any]) -> str:
     """The mark of a pod's annotation, whoever wrote it; accepts any metadata."""
     return refusal_mark(_text(metadata, names.REFUSED_ANNOTATION))
+
+
+def numa_nodes_annotation(metadata: Mapping[str, Any]) -> str:
+    """What a pod chooses of its NUMA nodes, cut if it is no choice; empty if it chooses nothing."""
+    return intern((_text(metadata, names.NUMA_NODES_ANNOTATION) or "")[:LONGEST_MARK])
 
 
 def _text(metadata: Mapping[str, Any], name: str) -> str | None:

@@ -7,7 +7,11 @@ from typing import Any, Final
 
 from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_api.status.containers import NAME_LENGTH
-from numapin_operator.observe.pods.annotation import cpus_annotation, refused_annotation
+from numapin_operator.observe.pods.annotation import (
+    cpus_annotation,
+    numa_nodes_annotation,
+    refused_annotation,
+)
 from numapin_operator.observe.pods.claims import claims_of_containers
 from numapin_operator.observe.pods.granted import (
     granted_to_containers,
@@ -115,6 +119,7 @@ def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> 
         "origin": origin_of(metadata, spec),
         "annotated": cpus_annotation(metadata),
         "told": refused_annotation(metadata),
+        "chosen": numa_nodes_annotation(metadata),
     }
 
 

@@ -1,5 +1,6 @@
 """Which NUMA nodes a request should come from: the hints of CPUs and memory, merged."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +20,10 @@ from numapin_operator.placement.topologymanager.hints import (
     MemoryHints,
     cpu_hints_of,
 )
-from numapin_operator.placement.topologymanager.merge import MergedHint
+from numapin_operator.placement.topologymanager.merge import Choose, MergedHint
+
+Prefers = Callable[[int, CpuMask, Amounts], Choose]
+"""How to choose for so many CPUs of those that are free, and so much memory."""
 
 _OURS: Final = frozenset({"Preferred", "SingleNUMA"})
 """Memory policies that the kubelet does not have."""
@@ -34,8 +38,15 @@ class HintFinder:
         apart: how many hints were not the preferred ones.
     """
 
-    def __init__(self, policy: NodePolicy, cpus: PodCpus, memory: MemoryBinder) -> None:
-        self._policy, self._cpus, self._memory = policy, cpus, memory
+    def __init__(
+        self,
+        policy: NodePolicy,
+        cpus: PodCpus,
+        memory: MemoryBinder,
+        prefers: Prefers | None = None,
+    ) -> None:
+        """Args: `prefers` chooses among NUMA nodes; None for the lowest, as with the kubelet."""
+        self._policy, self._cpus, self._memory, self._prefers = policy, cpus, memory, prefers
         self.frees_followers = False
         self.within: NumaMask | None = None
         self.apart = 0
@@ -55,7 +66,8 @@ class HintFinder:
             TopologyAffinityError: the topology policy refuses every choice.
         """
         if self._policy.hint_merger.policy == "None":
-            return MergedHint(self._beside_memory(cpus, memory), preferred=False)
+            alone = self._alone(cpus, memory)
+            return MergedHint(alone or self._beside_memory(cpus, memory), preferred=False)
         found = self._merged(cpus, memory, no_cpus=no_cpus, no_memory=no_memory)
         self.apart += not found.preferred
         return found
@@ -63,11 +75,12 @@ class HintFinder:
     def _merged(self, cpus: int, memory: Amounts, *, no_cpus: str, no_memory: str) -> MergedHint:
         merger = self._policy.hint_merger
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
-        merged = merger.merge(cpu, NOWHERE if no_memory else self._memory_hints(memory))
+        choose = self._choose(cpus, memory)
+        merged = merger.merge(cpu, NOWHERE if no_memory else self._memory_hints(memory), choose)
         if merged is not None and merged.preferred and _is_single(merged):
             return merged
         if merged is None and self._policy.spec.memory.policy == "Preferred":
-            merged = merger.merge(cpu, None)
+            merged = merger.merge(cpu, None, choose)
         if merged is None and self._lacks_whole_cores(cpus, memory):
             policy = merger.policy
             raise SmtAlignmentError(
@@ -78,6 +91,20 @@ class HintFinder:
             why = RefusedRequest(self._policy, cpus, cpu, memory, self._memory_hints)
             raise TopologyAffinityError(no_cpus or no_memory or str(why))
         return merged if no_cpus or no_memory else self._moved_beside(merged, cpus, memory)
+
+    def _choose(self, count: int, asked: Amounts) -> Choose | None:
+        if self._prefers is None:
+            return None
+        return self._prefers(count, self._inside(self._cpus.free | self._cpus.reusable), asked)
+
+    def _alone(self, count: int, asked: Amounts) -> NumaMask | None:
+        """Without a topology policy: the preferred NUMA node that has all; None if none has."""
+        choose = self._choose(count, asked)
+        if choose is None or not (count or asked):
+            return None
+        single = replace(self._policy.hint_merger, policy="SingleNUMANode")
+        found = single.merge(self._cpu_hints(count), self._memory_hints(asked), choose)
+        return found.numa_nodes if found is not None else None
 
     def _moved_beside(self, merged: MergedHint, count: int, asked: Amounts) -> MergedHint:
         """The hint with NUMA nodes beside the memory, if the topology policy allows them."""

@@ -13,9 +13,15 @@ from numapin_operator.placement.memorymanager.none import NoBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.hint import HintFinder
+from numapin_operator.placement.pods.numa_preference import (
+    SPREAD,
+    NumaPreference,
+    numa_preference,
+)
 from numapin_operator.placement.pods.pod_level import PodLevelPlacement
 from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import (
+    Amounts,
     ContainerKind,
     ContainerView,
     PodView,
@@ -24,7 +30,7 @@ from numapin_operator.placement.requests import (
     pod_cpus,
     pod_memory,
 )
-from numapin_operator.placement.topologymanager.merge import MergedHint
+from numapin_operator.placement.topologymanager.merge import Choose, MergedHint
 
 
 class PodPlacement:
@@ -35,6 +41,7 @@ class PodPlacement:
     ) -> None:
         self._policy, self._pod = policy, pod
         self._pool, self._tables = pool, tables
+        self._preference = numa_preference(policy.spec, pod)
         self._begin()
 
     def _begin(self) -> None:
@@ -42,10 +49,33 @@ class PodPlacement:
         policy = self._policy
         self._cpus = PodCpus(policy.cpu_taker, self._pool, policy.quirks)
         self._memory = _binder(policy, self._tables)
-        self._hints = HintFinder(policy, self._cpus, self._memory)
+        prefers = self._prefers if self._preference else None
+        self._hints = HintFinder(policy, self._cpus, self._memory, prefers)
+
+    def _prefers(self, count: int, free: CpuMask, asked: Amounts) -> Choose:
+        spreads = self._preference == SPREAD
+        return NumaPreference(self._policy, spreads, count, free, asked, self._tables).choose
 
     def run(self) -> PodAllocation:
         """Place every container.
+
+        A pod that does not fit on the NUMA nodes that it prefers is placed as if it preferred none.
+
+        Raises:
+            PlacementError: one of them cannot be placed; `undo` returns what the others got.
+        """
+        if self._preference is None:
+            return self._placed()
+        try:
+            return self._placed()
+        except PlacementError:
+            self.undo()
+            self._preference = None
+            self._begin()
+            return self._placed()
+
+    def _placed(self) -> PodAllocation:
+        """Place every container, each on the NUMA nodes that are preferred.
 
         As the kubelet does, the containers after an init container are placed where it runs. If
         they do not fit there as the topology policy wants, they are placed as if it were not there,

@@ -42,6 +42,21 @@ class Providers(NamedTuple):
                 return mask
         return NO_NUMA_NODES
 
+    def preferred_singles(self) -> NumaMask:
+        """Every single NUMA node that all providers prefer."""
+        cpu, memory = self.cpu, self.memory
+        if not self.preferred_single():
+            return NO_NUMA_NODES
+        if cpu is None:
+            return memory.singles if memory is not None else NO_NUMA_NODES
+        return numa_mask(
+            numa_node
+            for numa_node, free in cpu.free.items()
+            if free >= cpu.wanted
+            and not cpu.required & ~(1 << numa_node)
+            and (memory is None or memory.singles >> numa_node & 1)
+        )
+
     def preferred_sizes(self) -> range:
         """The sizes that preferred sets can have, smallest first."""
         if self.memory is not None:

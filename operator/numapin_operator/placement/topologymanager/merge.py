@@ -8,11 +8,11 @@ by size, fittest first.
 Source: Kubernetes v1.36, topologymanager, `HintMerger`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members, numa_mask
 from numapin_operator.placement.topologymanager.hints import (
     NOWHERE,
     CpuHints,
@@ -21,6 +21,9 @@ from numapin_operator.placement.topologymanager.hints import (
 )
 from numapin_operator.placement.topologymanager.intersections import Providers
 from numapin_operator.placement.topologymanager.subset_search import Distances
+
+Choose = Callable[[NumaMask], NumaMask]
+"""Takes one of several NUMA nodes, each of which has all that is asked for."""
 
 
 class MergedHint(NamedTuple):
@@ -39,12 +42,16 @@ class HintMerger:
     distances: Distances | None = None
 
     def merge(
-        self, cpu: CpuHints | Impossible | None, memory: MemoryHints | Impossible | None
+        self,
+        cpu: CpuHints | Impossible | None,
+        memory: MemoryHints | Impossible | None,
+        choose: Choose | None = None,
     ) -> MergedHint | None:
         """The best common set of NUMA nodes; None if the policy refuses it.
 
         A provider that is None has no preference. One that is `NOWHERE` has no sets: the other is
-        merged without it, and nothing is preferred.
+        merged without it, and nothing is preferred. Of single NUMA nodes that are preferred and
+        equally near, `choose` takes one; without it the lowest is taken.
         """
         if self.policy == "None":
             return MergedHint(None, preferred=False)
@@ -54,15 +61,15 @@ class HintMerger:
             possible=cpu is not NOWHERE and memory is not NOWHERE,
         )
         if self.policy == "SingleNUMANode":
-            return self._single(hints)
-        preferred = self._preferred(hints)
+            return self._single(hints, choose)
+        preferred = self._preferred(hints, choose)
         if preferred:
             return MergedHint(preferred, preferred=True)
         if self.policy == "Restricted":
             return None
         return MergedHint(self._best_other(hints) or self.everywhere, preferred=False)
 
-    def _single(self, hints: Providers) -> MergedHint | None:
+    def _single(self, hints: Providers, choose: Choose | None) -> MergedHint | None:
         if not hints.possible:
             return None
         if hints.cpu is None and hints.memory is None:
@@ -70,13 +77,17 @@ class HintMerger:
         found = hints.preferred_single()
         if not found:
             return None
+        if choose is not None:
+            found = choose(hints.preferred_singles())
         return MergedHint(None if found == self.everywhere else found, preferred=True)
 
-    def _preferred(self, hints: Providers) -> NumaMask:
+    def _preferred(self, hints: Providers, choose: Choose | None) -> NumaMask:
         if not hints.possible:
             return NO_NUMA_NODES
         if hints.cpu is None and hints.memory is None:
             return self.everywhere
+        if choose is not None and (found := self._nearest(hints.preferred_singles())):
+            return choose(found)
         if self.distances is None and (found := hints.preferred_single()):
             return found
         for size in hints.preferred_sizes():
@@ -85,6 +96,14 @@ class HintMerger:
             if best := self._fittest(sets):
                 return best
         return NO_NUMA_NODES
+
+    def _nearest(self, singles: NumaMask) -> NumaMask:
+        """Those of single NUMA nodes that are nearest to themselves, if distances count."""
+        distances = self.distances
+        if distances is None or not singles:
+            return singles
+        least = min(distances[one][one] for one in members(singles))
+        return numa_mask(one for one in members(singles) if distances[one][one] == least)
 
     def _best_other(self, hints: Providers) -> NumaMask:
         most = hints.neediest()

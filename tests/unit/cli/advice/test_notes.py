@@ -67,6 +67,41 @@ def test_memory_on_a_numa_node_without_cpus_is_named_with_its_distance(
     }
 
 
+def choosing(name: str, text: str) -> Any:
+    made = pod(name, "1Gi")
+    made["metadata"]["annotations"] = {"numapin.io/numa-nodes": text}
+    return made
+
+
+def test_which_numa_node_a_pod_prefers_is_said_with_what_chose_it(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefers = f"{POLICY}  placement: {{numaNodes: Packed, podOverride: Allow}}\n"
+    monkeypatch.setitem(globals(), "POLICY", prefers)
+    found = notes(
+        tmp_path, capsys, pod("plain", "1Gi"), choosing("own", "Spread"), choosing("typo", "pack")
+    )
+    assert {name: texts[0].split(":")[0] for name, texts in found.items()} == {
+        "shop/plain": "placement.numaNodes is Packed",
+        "shop/own": "its annotation numapin.io/numa-nodes is Spread",
+        "shop/typo": "placement.numaNodes is Packed",
+    }
+    assert found["shop/typo"][0].endswith("'pack', not Packed or Spread: it has no effect")
+
+
+async def test_the_numa_node_of_a_placed_pod_is_explained(tmp_path: Path, capsys: Capture) -> None:
+    spec = yaml.safe_load(POLICY)["spec"] | {"placement": {"numaNodes": "Spread"}}
+    topology = parse_machine(json.dumps(CXL), "machine.json")
+    world = await living_cluster(pod_body("a", "2"), spec=spec, topology=topology)
+    (tmp_path / "now.json").write_text(world.dump())
+    main(["explain", "a", "--cluster", str(tmp_path / "now.json"), "-o", "json"])
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["why"] == [
+        "placement.numaNodes is Spread: of NUMA nodes that each have all of it, the one is "
+        "preferred of which least is given out"
+    ]
+
+
 LABEL = ("kubevirt.io", "virt-launcher")
 
 
