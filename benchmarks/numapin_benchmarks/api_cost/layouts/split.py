@@ -129,7 +129,7 @@ def apart(name: str, *, managed: bool = True) -> Layout:
         return Call("PUT", f"{path}/{NODE}", body(name, kind, metadata, **content(count, step)))
 
     def patch(number: int, count: int, step: int, _: Stored) -> Call:
-        _, path, content = contents[number]
+        _kind, path, content = contents[number]
         return Call("PATCH", f"{path}/{NODE}", content(count, step), MERGE_PATCH)
 
     def writes(count: int) -> list[Write]:
