@@ -10,6 +10,7 @@ from numapin_client.login.credentials import Login
 from numapin_client.resources import PODS, Json, Key, Resource
 from numapin_client.transport.connection import (
     DEFAULT_TIMEOUTS,
+    JSON,
     MERGE_PATCH,
     Connection,
     Request,
@@ -35,12 +36,14 @@ class Source:
         namespace: only this one; empty for all.
         label_selector: as `kubectl -l`.
         field_selector: as `kubectl --field-selector`, such as `metadata.name=node-1`.
+        metadata_only: whether lists have nothing else of each object.
     """
 
     resource: Resource
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
+    metadata_only: bool = False
 
     @property
     def path(self) -> str:
@@ -110,7 +113,9 @@ class ApiClient:
             params["limit"] = str(limit)
         if next_token:
             params["continue"] = next_token
-        async with self.connection.stream(Request("GET", source.path, params)) as response:
+        accept = METADATA_ONLY if source.metadata_only else JSON
+        request = Request("GET", source.path, params, accept=accept)
+        async with self.connection.stream(request) as response:
             asked = shown(response)
             body = await _read(response.content.iter_any(), most_bytes, asked)
         answer = self.connection.parse(body, asked)
@@ -150,7 +155,9 @@ class ApiClient:
         async with self.connection.stream(request) as response:
             return (await response.read())[:most_bytes]
 
-    async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:
+    async def create(
+        self, resource: Resource, body: Json, subresource: str = "", *, field_manager: str = ""
+    ) -> Json:
         """Create an object; its metadata contains name and namespace.
 
         With a subresource (`binding`, `eviction`) the request goes to the object of that name, and
@@ -163,7 +170,8 @@ class ApiClient:
         path = resource.collection_path(body["metadata"].get("namespace", ""))
         if subresource:
             path = resource.path(Key.of(body), subresource)
-        return await self.connection.ask(Request("POST", path, body=_typed(resource, body)))
+        params = {"fieldManager": field_manager} if field_manager else None
+        return await self.connection.ask(Request("POST", path, params, _typed(resource, body)))
 
     async def update(self, resource: Resource, body: Json, subresource: str = "") -> Json:
         """Replace an object; with `metadata.resourceVersion`, only if it still has that version.

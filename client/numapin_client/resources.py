@@ -85,6 +85,13 @@ LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespa
 CONTROLLER_REVISIONS: Final = Resource(
     "apps", "v1", "controllerrevisions", "ControllerRevision", namespaced=True
 )
+NODE_RESOURCE_TOPOLOGIES: Final = Resource(
+    "topology.node.k8s.io",
+    "v1alpha2",
+    "noderesourcetopologies",
+    "NodeResourceTopology",
+    namespaced=False,
+)
 
 
 def _ours(plural: str, kind: str) -> Resource:

@@ -246,6 +246,17 @@ class Rollout(WireModel):
     )
 
 
+class Publish(WireModel):
+    """What is written for other programs to read."""
+
+    node_resource_topology: Literal["None", "Zones"] = Field(
+        default="None",
+        description="None: nothing. Zones: a NodeResourceTopology for each node, by which the "
+        "scheduler plug-in NodeResourceTopologyMatch sees what each NUMA node has left. Its "
+        "CustomResourceDefinition and a right of the operator are installed separately.",
+    )
+
+
 class CpuPolicySpec(WireModel):
     """How CPUs and memory are assigned on the nodes of this policy."""
 
@@ -347,6 +358,9 @@ class CpuPolicySpec(WireModel):
         description="What happens to a pod that is refused CPUs or memory. Share: it runs in the "
         "shared pool. Evict: it is evicted.",
         json_schema_extra=not_yet("Hold"),
+    )
+    publish: Publish = Field(
+        default_factory=Publish, description="What is written for other programs to read."
     )
 
 

@@ -49,3 +49,10 @@ CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
 
 NUMA_NODES_ANNOTATION: Final = f"{GROUP}/numa-nodes"
 """On pods: Packed or Spread, where the policy allows it; see docs/operator.md."""
+
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+MANAGED_BY: Final = "numapin"
+"""On NodeResourceTopologies that numapin writes; see docs/scheduling.md."""
+
+NUMA_NODE_ATTRIBUTE: Final = f"{GROUP}/numaNode"
+"""Of a zone: the ID of its NUMA node."""

@@ -184,6 +184,8 @@ async def _building(
         application.watch_heartbeats(lease_informer(api, settings.namespace, wants), marker)
         application.watch_revisions(api, settings.namespace)
         application.annotate(cpus=settings.annotate_pods, refusals=settings.annotate_refusals)
+        if settings.publish_topologies:
+            application.publish_topologies()
         if settings.numa_metrics:
             application.measure_numa_nodes()
         if settings.assignment_form != names.VERSION:

@@ -1,22 +1,24 @@
 """The API server as the operator reads and writes it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from numapin_api import names
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_client.cache.chunked_list import ChunkedList
-from numapin_client.client import ApiClient, Source
+from numapin_client.client import CHUNK_LIMIT, ApiClient, Source
 from numapin_client.errors import AlreadyExistsError, GoneError, NotFoundError
 from numapin_client.events import NORMAL, WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
     CONTROLLER_REVISIONS,
     CPU_POLICIES,
     NODE_ASSIGNMENTS,
+    NODE_RESOURCE_TOPOLOGIES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
+    Json,
     Key,
     Resource,
 )
@@ -146,6 +148,40 @@ class ApiCluster:
     async def delete_node_object(self, kind: Resource, name: str) -> None:
         """Delete it; raises NotFoundError if there is none."""
         await self._api.delete(kind, Key(name))
+
+    async def list_resource_topologies(self) -> Sequence[Json]:
+        """List their metadata, of which each has some hundred bytes."""
+        label = f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"
+        source = Source(NODE_RESOURCE_TOPOLOGIES, label_selector=label, metadata_only=True)
+        chunks, found = ChunkedList(self._api, source, CHUNK_LIMIT), list[Json]()
+        while not chunks.ended:
+            found += [item["metadata"] for item in (await chunks.read()).items]
+        return found
+
+    async def read_resource_topology(self, name: str) -> Json | None:
+        """One, as of now."""
+        try:
+            return await self._api.get(NODE_RESOURCE_TOPOLOGIES, Key(name))
+        except NotFoundError:
+            return None
+
+    async def create_resource_topology(self, body: Json) -> Json:
+        """Create; raises AlreadyExistsError if it exists."""
+        manager = names.OPERATOR_FIELD_MANAGER
+        return await self._api.create(NODE_RESOURCE_TOPOLOGIES, body, field_manager=manager)
+
+    async def patch_resource_topology(self, body: Json) -> Json:
+        """Patch if it is as known; labels of others stay."""
+        manager = names.OPERATOR_FIELD_MANAGER
+        key = Key.of(body)
+        return await self._api.merge_patch(
+            NODE_RESOURCE_TOPOLOGIES, key, body, field_manager=manager
+        )
+
+    async def delete_resource_topology(self, name: str, uid: str, version: str) -> None:
+        """Delete if it is as known."""
+        kind = NODE_RESOURCE_TOPOLOGIES
+        await self._api.delete(kind, Key(name), uid=uid, resource_version=version)
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         """Delete if `before` is current."""

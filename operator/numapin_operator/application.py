@@ -148,6 +148,10 @@ class Application:
         """Measure what each NUMA node has left; call it before anything runs."""
         self._lasting = replace(self._lasting, measures_numa=True)
 
+    def publish_topologies(self) -> None:
+        """Have NodeResourceTopologies written where a policy says so; call it before all else."""
+        self._lasting = replace(self._lasting, publishes=True)
+
     def watch_heartbeats(self, leases: Informer[Beat], marks: Marks) -> None:
         """Have silent enforcers reported; call it before anything runs.
 

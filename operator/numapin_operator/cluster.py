@@ -1,13 +1,13 @@
 """What the operator reads and writes, whatever the API server is. Does no I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from numapin_api import names
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
-from numapin_client.resources import Key, Resource
+from numapin_client.resources import Json, Key, Resource
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import NodeView, PolicyView
@@ -85,6 +85,24 @@ class Cluster(Protocol):
 
     async def delete_node_object(self, kind: Resource, name: str) -> None:
         """Delete the NodeReport or NodeTopology of a node."""
+
+    async def list_resource_topologies(self) -> Sequence[Json]:
+        """The metadata of the NodeResourceTopologies with our label.
+
+        Raises NotFoundError too: the API server has no such kind.
+        """
+
+    async def read_resource_topology(self, name: str) -> Json | None:
+        """One NodeResourceTopology; None if there is none, or no such kind."""
+
+    async def create_resource_topology(self, body: Json) -> Json:
+        """Create one; raises NotFoundError if the API server has no such kind."""
+
+    async def patch_resource_topology(self, body: Json) -> Json:
+        """Change the fields in `body` of one that still has its UID and resourceVersion."""
+
+    async def delete_resource_topology(self, name: str, uid: str, version: str) -> None:
+        """Delete one that still has this UID and resourceVersion."""
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         """Delete a NodeAssignment that is still as in `before`."""

@@ -84,6 +84,14 @@ _OPTIONS: Final = (
         type=bool,
     ),
     Option(
+        "--publish-topologies",
+        False,
+        "write a NodeResourceTopology for each node whose policy says "
+        "publish.nodeResourceTopology, for schedulers that see NUMA nodes; needs the right to "
+        "write them, see manifests/components/node-resource-topology",
+        type=bool,
+    ),
+    Option(
         "--numa-metrics",
         False,
         "serve what each NUMA node of each node offers and has left as metrics: two series for "
@@ -135,6 +143,7 @@ class Settings:
         kube_api_burst: requests to the API server at once.
         annotate_pods: whether workloads are told their CPUs by an annotation of their pods.
         annotate_refusals: whether refused pods are told so by an annotation.
+        publish_topologies: whether NodeResourceTopologies are written where a policy says so.
         numa_metrics: whether metrics say what each NUMA node has left.
         assignment_form: the version whose form NodeAssignments are written in.
         check: whether to look only whether the installation works.
@@ -151,6 +160,7 @@ class Settings:
     kube_api_burst: int
     annotate_pods: bool
     annotate_refusals: bool
+    publish_topologies: bool
     numa_metrics: bool
     assignment_form: str
     check: bool

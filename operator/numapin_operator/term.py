@@ -13,6 +13,8 @@ from numapin_operator.annotation.refusal_writer import RefusalAnnotations
 from numapin_operator.annotation.writer import WORKERS as ANNOTATING
 from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.cluster import Cluster
+from numapin_operator.noderesourcetopology.publisher import WORKERS as PUBLISHING
+from numapin_operator.noderesourcetopology.publisher import NoPublisher, Publisher
 from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.decide.present import present_machine
@@ -49,6 +51,7 @@ class Lasting:
         measures_numa: whether what NUMA nodes have left is measured.
         evictions: what this operator has evicted, and why: the pods that replace it must wait as
             long in the next term.
+        publishes: whether NodeResourceTopologies are written where a policy says so.
         heartbeats: watches the heartbeats of enforcers for a term; None if nobody does.
         portion: the nodes that this operator plans; None for all.
     """
@@ -63,6 +66,7 @@ class Lasting:
     tells_refused: bool = False
     measures_numa: bool = False
     evictions: EvictionHistory = field(default_factory=EvictionHistory)
+    publishes: bool = False
     heartbeats: Callable[[], Coroutine[Any, Any, None]] | None = None
     portion: Portion | None = None
 
@@ -115,15 +119,25 @@ class Term:
             self._refusals = RefusalAnnotations(cluster, state, clock)
             self.outputs.refusals = self._refusals.tell
             self._edited.append(self._refusals.note_edit)
-        self.numa_nodes = NumaNodes()
-        if lasting.measures_numa:
-            self.outputs.assigned = self._measure_numa
+        self.numa_nodes, self._measures_numa = NumaNodes(), lasting.measures_numa
         state.annotated = self._note_edit
         self.controller = Controller(cluster, state, self.queue, self.outputs, clock)
+        self._publisher = self._make_publisher(lasting)
+        self.outputs.assigned, state.counted = self._assigned, self._publisher.tell
         state.wake = self.queue.add
 
-    def _measure_numa(self, picture: NodePicture) -> None:
-        self.numa_nodes.note(picture.name, present_machine(picture))
+    def _make_publisher(self, lasting: Lasting) -> Publisher | NoPublisher:
+        policy_of = self.controller.policy_of
+        if not lasting.publishes:
+            return NoPublisher(policy_of)
+        parts = lasting.cluster, lasting.state, policy_of, lasting.clock, lasting.portion
+        return Publisher(*parts)
+
+    def _assigned(self, picture: NodePicture) -> None:
+        """A node was planned, and what has changed is written."""
+        self._publisher.tell(picture.name)
+        if self._measures_numa:
+            self.numa_nodes.note(picture.name, present_machine(picture))
 
     def _note_edit(self, node: str) -> None:
         """An annotation of a pod of a node was changed by somebody, or by us."""
@@ -139,6 +153,9 @@ class Term:
             Part("refusal events", outputs.events.run),
             Part("eviction", outputs.evictor.run),
         ]
+        if isinstance(self._publisher, Publisher):
+            parts.append(Part("publishing", self._publisher.work, PUBLISHING))
+            parts.append(Part("sweeping what is published", self._publisher.sweep))
         if self._annotations is not None:
             parts.append(Part("annotating", self._annotations.work, ANNOTATING))
         if self._refusals is not None:

@@ -53,7 +53,7 @@ class Reader:
             keep: what to keep of each object, so that the rest takes no memory.
             selectors: fields of `Source`.
         """
-        source = Source(resource, **selectors)
+        source = Source(resource, metadata_only=False, **selectors)
         async with self._slots:
             try:
                 items = await self._listed(source, keep)

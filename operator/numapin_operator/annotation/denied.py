@@ -1,6 +1,7 @@
 """A right that the operator's role may lack: nothing is tried for a while after it did."""
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from numapin_client.errors import ClientError, ForbiddenError
@@ -15,17 +16,31 @@ _log = logging.getLogger(__name__)
 class Denied:
     """Whether the right was denied lately; says once what is missing, and when that is over."""
 
-    def __init__(self, missing: str, restored: str, clock: Clock) -> None:
-        """Args: `missing` and `restored` are what is logged."""
+    def __init__(
+        self,
+        missing: str,
+        restored: str,
+        clock: Clock,
+        is_denied: Callable[[ClientError], bool] | None = None,
+    ) -> None:
+        """Know of no failure yet.
+
+        Args:
+            missing: what is logged when it is denied.
+            restored: what is logged when it is allowed again.
+            clock: measures every time.
+            is_denied: which failures count; by default those of a missing right.
+        """
         self._missing, self._restored, self._clock = missing, restored, clock
+        self._is_denied = is_denied or lacks_right
         self._until: float | None = None
 
     def __bool__(self) -> bool:
         return self._until is not None and self._until > self._clock.monotonic()
 
     def note(self, error: ClientError) -> bool:
-        """Take in a failure; returns whether it was a missing right."""
-        if not lacks_right(error):
+        """Take in a failure; returns whether it counts."""
+        if not self._is_denied(error):
             return False
         if self._until is None:
             _log.error(self._missing, extra={"error": str(error)})

@@ -26,9 +26,16 @@ _PATH: Final = re.compile(
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-_OPTIONAL: Final = frozenset({"create pods/eviction"})
+_OPTIONAL: Final = frozenset(
+    {
+        "create pods/eviction",
+        "create noderesourcetopologies",
+        "patch noderesourcetopologies",
+        "delete noderesourcetopologies",
+    }
+)
 """Rights of components that need not be installed: a policy that asks for one without it must not
-make the operator unready. The pod's Event says what to apply."""
+make the operator unready. The pod's Event, or the log, says what to apply."""
 
 _AFTER_THE_ROLE: Final = (AlreadyExistsError, ConflictError, InvalidError, NotFoundError)
 """Answers of a server that has found the right. Source: Kubernetes, "Controlling access"."""

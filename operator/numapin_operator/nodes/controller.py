@@ -21,6 +21,7 @@ from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
+from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
 from numapin_operator.policies.rollout import Rollout
 from numapin_operator.policies.status import stalled, waiting_for_turn
@@ -67,6 +68,10 @@ class Controller:
 
         failed, most_seconds = self._outputs.log.failed, longest_backoff_seconds
         await self._queue.serve(step, failed, self._isolate, most_seconds)
+
+    def policy_of(self, name: str) -> PolicyView | None:
+        """The policy by which a node is planned now; None if none governs it."""
+        return self._rollout.turn(name).policy
 
     def _isolate(self, name: str, error: Exception) -> None:
         """Stall one node after a defect.

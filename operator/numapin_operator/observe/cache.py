@@ -44,7 +44,7 @@ class ClusterState:
     """The cluster as last observed.
 
     What decides and writes lasts for a term of leadership. It sets `wake`, `policy_changed`,
-    `ranking_changed` and `annotated` when it begins; `tell_nobody` ends that.
+    `ranking_changed`, `annotated` and `counted` when it begins; `tell_nobody` ends that.
 
     Attributes:
         wake: called with the name of each node that must be planned again.
@@ -65,6 +65,8 @@ class ClusterState:
         pod_gone: called with the UID of each pod that ended or was deleted.
         assignment_sent: called with each NodeAssignment as the API server sent it.
         annotated: called with the node of each pod of which only annotations have changed.
+        counted: called with the node of each pod that other schedulers count from now on, or do no
+            more, while nothing else of it has changed but annotations.
         node_reported: called with each NodeAssignment whose NodeReport or NodeTopology changed.
     """
 
@@ -86,6 +88,7 @@ class ClusterState:
     assignment_sent: Callable[[Json], object] = _ignore
     node_reported: Callable[[AssignmentView], object] = _ignore
     annotated: Callable[[str], object] = _ignore
+    counted: Callable[[str], object] = _ignore
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(default_factory=Ranking)
     _release_delays: dict[str, str] = field(default_factory=dict)
@@ -96,7 +99,7 @@ class ClusterState:
     def tell_nobody(self) -> None:
         """Report no more changes, but those that concern the process and not a term."""
         self.wake = _ignore_node
-        self.policy_changed = self.ranking_changed = self.annotated = _ignore
+        self.policy_changed = self.ranking_changed = self.annotated = self.counted = _ignore
 
     def pods_on(self, node: str) -> Iterable[PodView]:
         """The pods bound to a node, in no order."""
@@ -160,14 +163,18 @@ class ClusterState:
     def put_pod(self, key: Key, pod: PodView) -> None:
         """Take in a bound pod. It is urgent if it is new or ends.
 
-        Its annotations decide nothing, so a change of them alone wakes no node.
+        Its annotations decide nothing, nor does what other schedulers count of it: a change of
+        these alone wakes no node.
         """
         before = self._pods.get(key, pod.node)
         if before == pod:
             return
-        if before is not None and replace(before, annotated=pod.annotated, told=pod.told) == pod:
+        if before is not None and _decides_like(before, pod):
             self._pods.put(key, pod)
-            self.annotated(pod.node)
+            if (before.annotated, before.told) != (pod.annotated, pod.told):
+                self.annotated(pod.node)
+            if before.counted != pod.counted:
+                self.counted(pod.node)
             return
         if before is not None and before.uid != pod.uid:
             self.gone.add(before.uid)
@@ -378,6 +385,12 @@ class ClusterState:
             if selector := policy.spec.pods.namespace_selector:
                 keys |= {*selector.match_labels, *(one.key for one in selector.match_expressions)}
         return keys
+
+
+def _decides_like(before: PodView, after: PodView) -> bool:
+    """Whether two states of a pod lead to the same decisions."""
+    annotated, told, counted = after.annotated, after.told, after.counted
+    return replace(before, annotated=annotated, told=told, counted=counted) == after
 
 
 def _name_and_version(body: Json) -> tuple[str, int]:

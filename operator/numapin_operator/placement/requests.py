@@ -127,6 +127,8 @@ class PodView:
             is never a reason for a decision.
         told: the reason that the annotation of a refused pod names; empty if it has none. Likewise.
         chosen: what its annotation says of NUMA nodes; empty if it has none, and any text else.
+        counted: a scheduler by NUMA nodes expects that a NodeResourceTopology accounts for it.
+            Likewise.
     """
 
     uid: str
@@ -150,6 +152,7 @@ class PodView:
     annotated: bytes = b""
     told: str = ""
     chosen: str = ""
+    counted: bool = False
 
     @property
     def has_cpu_claims(self) -> bool:

@@ -113,6 +113,19 @@ def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> Non
         assert comparable(found[key]) == comparable(one), key
 
 
+def test_node_resource_topologies_are_an_option_as_they_are_a_component(helm: Helm) -> None:
+    folder = ROOT / "manifests" / "components" / "node-resource-topology"
+    wanted = by_name((folder / "rbac.yaml").read_text())
+    assert not wanted.keys() & helm.template().keys()
+    found = helm.template("nodeResourceTopology.enabled=true")
+    for key, one in wanted.items():
+        assert comparable(found[key]) == comparable(one), key
+    (container,) = found["Deployment", "numapin-operator"]["spec"]["template"]["spec"]["containers"]
+    given = [one.replace("$(POD_NAMESPACE)", "n") for one in container["args"]]
+    assert parse_operator(given, {}).publish_topologies
+    assert f"value: {container['args'][-1]}" in (folder / "kustomization.yaml").read_text()
+
+
 def test_shards_are_an_option_as_they_are_a_component(helm: Helm) -> None:
     component = ROOT / "manifests" / "components" / "shards" / "rbac.yaml"
     wanted = by_name(component.read_text())

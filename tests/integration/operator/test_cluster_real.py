@@ -6,6 +6,7 @@ import pytest
 
 from support.fakes.cluster_contract import ClusterContract
 from support.real.operators.operator_world import RealWorld
+from support.real.resource_topologies import install_kind
 
 
 class TestApiCluster(ClusterContract):
@@ -13,6 +14,7 @@ class TestApiCluster(ClusterContract):
 
     @pytest.fixture
     async def world(self, world: RealWorld) -> AsyncIterator[RealWorld]:
-        """With the right to evict pods."""
-        async with world.component("eviction"):
+        """With the rights that components give, and the definition that a scheduler brings."""
+        await install_kind(world.plane)
+        async with world.component("eviction"), world.component("node-resource-topology"):
             yield world

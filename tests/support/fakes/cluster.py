@@ -50,6 +50,8 @@ class FakeCluster:
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted; `annotations` are
     those of pods by which they are told their CPUs, `refused_pods` those by which they are told
     that they were refused, and `annotation_writes` counts the attempts.
+    `resource_topologies` are NodeResourceTopologies by name, and `topology_writes` counts writes of
+    them; without `has_resource_topologies` there is no such kind.
     `node_objects` are the NodeReports and NodeTopologies, by kind and name; nothing watches them.
     `writes` counts writes of policies and assignments; `failures` are raised one by one by the next
     calls.
@@ -72,6 +74,9 @@ class FakeCluster:
         self.refused_pods: dict[Key, str] = {}
         self.annotation_writes = 0
         self.node_objects: set[tuple[Resource, str]] = set()
+        self.resource_topologies: dict[str, Body] = {}
+        self.has_resource_topologies = True
+        self.topology_writes = 0
         self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
@@ -182,6 +187,57 @@ class FakeCluster:
         if (kind, name) not in self.node_objects:
             raise NotFoundError(f"DELETE {name}", 404, {"reason": "NotFound"})
         self.node_objects.discard((kind, name))
+
+    async def list_resource_topologies(self) -> list[Body]:
+        self._fail()
+        ours = (names.MANAGED_BY_LABEL, names.MANAGED_BY)
+        listed = [one["metadata"] for one in self._topologies().values()]
+        return [one for one in listed if ours in one.get("labels", {}).items()]
+
+    async def read_resource_topology(self, name: str) -> Body | None:
+        self._fail()
+        return self.resource_topologies.get(name)
+
+    async def create_resource_topology(self, body: Body) -> Body:
+        self._fail()
+        name = body["metadata"]["name"]
+        if name in self._topologies():
+            raise AlreadyExistsError(f"POST {name}", 409, {"reason": "AlreadyExists"})
+        return self._put_topology(body["metadata"] | self._metadata(name, None), body)
+
+    async def patch_resource_topology(self, body: Body) -> Body:
+        self._fail()
+        metadata = body["metadata"]
+        held = self._same_topology(metadata["name"], metadata["uid"], metadata["resourceVersion"])
+        labels = held["metadata"].get("labels", {}) | metadata["labels"]
+        metadata = held["metadata"] | metadata | {"labels": labels, "resourceVersion": self._next()}
+        return self._put_topology(metadata, held | body)
+
+    async def delete_resource_topology(self, name: str, uid: str, version: str) -> None:
+        self._fail()
+        self._same_topology(name, uid, version)
+        self.topology_writes += 1
+        del self._topologies()[name]
+
+    def _topologies(self) -> dict[str, Body]:
+        if not self.has_resource_topologies:
+            raise NotFoundError("noderesourcetopologies", 404, {})
+        return self.resource_topologies
+
+    def _same_topology(self, name: str, uid: str, version: str) -> Body:
+        held = self._topologies().get(name)
+        if held is None:
+            raise NotFoundError(f"PATCH {name}", 404, {"reason": "NotFound"})
+        if (held["metadata"]["uid"], held["metadata"]["resourceVersion"]) != (uid, version):
+            raise ConflictError(f"PATCH {name}", 409, {"reason": "Conflict"})
+        return held
+
+    def _put_topology(self, metadata: Body, body: Body) -> Body:
+        self.topology_writes += 1
+        managers = [{"manager": names.OPERATOR_FIELD_MANAGER, "fieldsV1": {"f:zones": {}}}]
+        made = body | {"metadata": metadata | {"managedFields": managers}}
+        self._topologies()[metadata["name"]] = made
+        return made
 
     async def delete_assignment(self, before: AssignmentView) -> None:
         self._write()

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from numapin_api import names
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, Refusal
 from numapin_api.status.policy import CpuPolicyStatus
@@ -17,6 +18,7 @@ from numapin_client.errors import (
 )
 from numapin_client.resources import NODE_REPORTS, NODE_TOPOLOGIES, Key
 from numapin_operator.cluster import Cluster, PodEvent
+from numapin_operator.noderesourcetopology.owner import foreign_writer
 from numapin_operator.observe.assignments.printing import told_of
 from numapin_operator.observe.records import NodeView
 from numapin_operator.observe.revisions import Revision
@@ -106,6 +108,37 @@ class ClusterContract:
 
     async def test_what_is_not_there_reads_as_none(self, world: World) -> None:
         assert await world.cluster.read_assignment("nowhere") is None
+
+    async def test_resource_topologies_keep_labels_of_others(self, world: World) -> None:
+        node, cluster = await world.add_node(), world.cluster
+        assert await cluster.read_resource_topology(node.name) is None
+        mark = {names.MANAGED_BY_LABEL: names.MANAGED_BY}
+        ours: dict[str, Any] = {"name": node.name, "labels": mark}
+        zone = {"name": "node-0", "type": "Node"}
+        made = await cluster.create_resource_topology({"metadata": ours, "zones": [zone]})
+        with pytest.raises(AlreadyExistsError):
+            await cluster.create_resource_topology({"metadata": ours, "zones": []})
+        same = {key: made["metadata"][key] for key in ("uid", "resourceVersion")}
+        labels = {"metadata": ours | same | {"labels": {"a": "b"}}}
+        marked = await cluster.patch_resource_topology(labels)
+        with pytest.raises(ConflictError):
+            await cluster.patch_resource_topology(labels)
+        now = {"resourceVersion": marked["metadata"]["resourceVersion"]}
+        body = {"metadata": ours | same | now, "zones": [zone, zone | {"name": "node-1"}]}
+        after = await cluster.patch_resource_topology(body)
+        assert await cluster.read_resource_topology(node.name) == after
+        assert len(after["zones"]) == 2
+        assert after["metadata"]["labels"] == mark | {"a": "b"}
+        assert foreign_writer(after) is None
+        (listed,) = [
+            one for one in await cluster.list_resource_topologies() if one["name"] == node.name
+        ]
+        version = after["metadata"]["resourceVersion"]
+        assert (listed["uid"], listed["resourceVersion"]) == (same["uid"], version)
+        with pytest.raises(ConflictError):
+            await cluster.delete_resource_topology(node.name, same["uid"], now["resourceVersion"])
+        await cluster.delete_resource_topology(node.name, same["uid"], version)
+        assert await cluster.read_resource_topology(node.name) is None
 
     async def test_nodes_and_pods_are_read_one_by_one(self, world: World) -> None:
         node = await world.add_node()

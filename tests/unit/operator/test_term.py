@@ -37,7 +37,9 @@ STATIC: dict[str, Any] = {"reserved": {"count": 2}, "releaseDelay": "100s"}
 class Replica:
     """One operator process that leads at times: what it has observed stays, its terms do not."""
 
-    def __init__(self, cluster: FakeCluster | None = None, annotates: bool = False) -> None:
+    def __init__(
+        self, cluster: FakeCluster | None = None, annotates: bool = False, publishes: bool = False
+    ) -> None:
         self.cluster = cluster or FakeCluster()
         self.clock, self.state = ManualClock(), ClusterState()
         self.leadership = Leadership(self.clock)
@@ -49,6 +51,7 @@ class Replica:
             Meter(METRICS),
             lambda _: None,
             annotates,
+            publishes=publishes,
         )
         self.state.put_node(node_view())
 
@@ -183,6 +186,20 @@ async def fail_to_annotate(replica: Replica) -> None:
     assert not replica.cluster.annotations
 
 
+async def fail_to_publish(replica: Replica) -> None:
+    await govern(replica)
+    replica.cluster.failures = [ConnectionFailedError("PUT", "the API server is away")] * 99
+    replica.cluster.put_policy("policy", STATIC | {"publish": {"nodeResourceTopology": "Zones"}})
+    await replica.clock.advance(3)
+
+
+async def leave_an_object(replica: Replica) -> None:
+    """Of a node that is gone."""
+    owner = {"metadata": {"name": "lost", "labels": {"app.kubernetes.io/managed-by": "numapin"}}}
+    await replica.cluster.create_resource_topology(owner)
+    replica.cluster.failures = [ConnectionFailedError("LIST", "the API server is away")] * 99
+
+
 async def refuse(replica: Replica) -> None:
     replica.add("big", "7")
 
@@ -218,13 +235,22 @@ DUTIES = {
     ),
     "eviction": Duty("eviction", begin_to_evict, lambda one: not one.cluster.pods, allow),
     "event": Duty("refusal events", do_nothing, lambda one: bool(one.cluster.events), refuse),
+    "publishing": Duty(
+        "publishing", fail_to_publish, lambda one: "node-1" in one.cluster.resource_topologies
+    ),
+    "sweeping": Duty(
+        "sweeping what is published",
+        leave_an_object,
+        lambda one: "lost" not in one.cluster.resource_topologies,
+    ),
     "annotation": Duty("annotating", fail_to_annotate, lambda one: bool(one.cluster.annotations)),
 }
 
 
 @pytest.mark.parametrize("duty", DUTIES.values(), ids=DUTIES.keys())
 async def test_what_a_part_began_is_done_in_the_next_term(duty: Duty) -> None:
-    replica = Replica(annotates=duty.part == "annotating")
+    publishes = "publish" in duty.part
+    replica = Replica(annotates=duty.part == "annotating", publishes=publishes)
     async with replica.term():
         await duty.begin(replica)
     assert not duty.done(replica)
@@ -239,7 +265,7 @@ async def test_what_a_part_began_is_done_in_the_next_term(duty: Duty) -> None:
 
 async def test_every_part_of_a_term_has_a_duty_above() -> None:
     """A new part must be tried over two terms as well."""
-    term = Term(Replica(annotates=True).lasting)
+    term = Term(Replica(annotates=True, publishes=True).lasting)
     assert {one.name for one in term.parts()} == {one.part for one in DUTIES.values()}
 
 

@@ -13,6 +13,7 @@ from numapin_operator.observe.pods.annotation import (
     refused_annotation,
 )
 from numapin_operator.observe.pods.claims import claims_of_containers
+from numapin_operator.observe.pods.counted import is_counted
 from numapin_operator.observe.pods.granted import (
     granted_to_containers,
     granted_to_pod,
@@ -120,6 +121,7 @@ def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> 
         "annotated": cpus_annotation(metadata),
         "told": refused_annotation(metadata),
         "chosen": numa_nodes_annotation(metadata),
+        "counted": is_counted(spec, status, qos),
     }
 
 

@@ -15,6 +15,7 @@ from numapin_operator.annotation import denied
 from numapin_operator.heartbeats import silence, watcher
 from numapin_operator.installation.leader_election import take_part
 from numapin_operator.installation.observed_lease import LeaseTiming
+from numapin_operator.noderesourcetopology import publisher
 from numapin_operator.observe import contact, informers
 from numapin_operator.observe.policy_source import kopf_source
 from numapin_operator.shards.elector import take_shards
@@ -28,6 +29,7 @@ def hurry() -> None:
     _replace(program, "take_shards", partial(take_shards, timing=TIMING))
     _replace(contact, "GRACE_SECONDS", 2.0)
     _replace(denied, "DENIED_SECONDS", 1.0)
+    _replace(publisher, "SWEEP_SECONDS", 2.0)
     _replace(watcher, "LOOK_SECONDS", 0.5)
     _replace(silence, "GAP_SECONDS", 3.0)
     _replace(silence, "SHORTEST_SECONDS", 1.0)

@@ -52,7 +52,9 @@ class SlowApi(ApiClient):
             raise NotFoundError(f"GET {key}", 404, {"reason": "NotFound"})
         return found
 
-    async def create(self, resource: Resource, body: Json, subresource: str = "") -> Json:
+    async def create(
+        self, resource: Resource, body: Json, subresource: str = "", *, field_manager: str = ""
+    ) -> Json:
         await self._server.pass_on()
         made = self._server.put(body)
         await self._server.pass_on()

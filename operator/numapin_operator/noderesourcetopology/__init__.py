@@ -1,0 +1,1 @@
+"""NodeResourceTopology objects, by which other schedulers see the NUMA nodes of a node."""

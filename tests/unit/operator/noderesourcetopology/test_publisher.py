@@ -1,0 +1,303 @@
+"""The object of each node is what it should be, against the fake API server."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from numapin_api import names
+from numapin_client.errors import ClientError, ConnectionFailedError, ForbiddenError
+from numapin_client.resources import Key
+from numapin_operator.annotation.denied import DENIED_SECONDS
+from numapin_operator.noderesourcetopology.publisher import (
+    FOREIGN,
+    NO_KIND,
+    NO_RIGHT,
+    NOT_ENABLED,
+    SWEEP_SECONDS,
+    NoPublisher,
+    Publisher,
+)
+from numapin_operator.observe.cache import ClusterState
+from numapin_operator.shards.division import Portion, shard_of
+from support.fakes.cluster import FakeCluster
+from support.fakes.manual_clock import ManualClock
+from support.real.waiting import running
+from support.values.moves import container
+from support.values.operator import (
+    PLANNED,
+    REPORTED,
+    assignment_view,
+    node_view,
+    pod_view,
+    policy_view,
+)
+
+PUBLISH: dict[str, Any] = {
+    "reserved": {"count": 2},
+    "publish": {"nodeResourceTopology": "Zones"},
+}
+DENIED = ForbiddenError(
+    "POST a",
+    403,
+    {"reason": "Forbidden", "message": 'user cannot create resource "x" in API group "y"'},
+)
+
+
+class Scene:
+    """One node and its policy, which the test changes."""
+
+    def __init__(self, portion: Portion | None = None) -> None:
+        self.cluster, self.clock, self.state = FakeCluster(), ManualClock(), ClusterState()
+        self.portion = portion
+        self.publisher = self.another()
+        self._version = 100
+        self.govern(PUBLISH)
+        self.state.put_node(node_view())
+        self.assign()
+
+    def another(self) -> Publisher:
+        """One that remembers nothing, as after a restart."""
+        governing = self.state.governing
+        return Publisher(self.cluster, self.state, governing, self.clock, self.portion)
+
+    def govern(self, spec: dict[str, Any]) -> None:
+        self._version += 1
+        generation = self._version
+        view = policy_view("policy", spec, generation=generation, version=self._version)
+        self.state.put_policy_view(view)
+        self.publisher.tell("node-1")
+
+    def assign(self, *pods: str) -> None:
+        self._version += 1
+        spec = PLANNED | {"containers": [container(name, "2") for name in pods]}
+        self.state.assignments.put(replace(assignment_view(spec, REPORTED), version=self._version))
+        self.publisher.tell("node-1")
+
+    async def settle(self, seconds: float = 0.0) -> None:
+        await self.clock.advance(seconds)
+        await self.clock.run_tasks()
+
+    @property
+    def object(self) -> Any:
+        return self.cluster.resource_topologies.get("node-1")
+
+    def available(self) -> list[str]:
+        return [zone["resources"][0]["available"] for zone in self.object["zones"]]
+
+
+@pytest.fixture
+async def scene() -> Any:
+    made = Scene()
+    async with working(made):
+        yield made
+
+
+def working(scene: Scene) -> Any:
+    return running(both(scene.publisher))
+
+
+async def both(publisher: Publisher) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(publisher.sweep())
+        for _ in range(4):
+            tasks.create_task(publisher.work())
+
+
+def edit(scene: Scene, writer: str, **metadata: Any) -> None:
+    """Somebody else writes the zones of the object, or creates it."""
+    before = scene.object or {"metadata": {"name": "node-1", "uid": "uid-theirs"}}
+    managers = [{"manager": writer, "fieldsV1": {"f:zones": {}}}]
+    changed = {"resourceVersion": scene.cluster._next(), "managedFields": managers} | metadata
+    zones: dict[str, Any] = {"zones": []}
+    body = before | zones | {"metadata": before["metadata"] | changed}
+    scene.cluster.resource_topologies["node-1"] = body
+
+
+async def test_it_is_created_changed_and_deleted(scene: Scene) -> None:
+    await scene.settle()
+    assert scene.object["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "numapin"}
+    assert scene.object["metadata"]["ownerReferences"][0]["uid"] == "uid-node-1"
+    before = scene.available()
+    scene.assign("a")
+    await scene.settle(1)
+    assert sum(map(int, scene.available())) == sum(map(int, before)) - 1
+    scene.govern(PUBLISH | {"publish": {"nodeResourceTopology": "None"}})
+    await scene.settle(1)
+    assert scene.object is None
+    assert scene.cluster.topology_writes == 3
+
+
+async def test_nothing_is_written_if_nothing_has_changed(scene: Scene) -> None:
+    await scene.settle()
+    for _ in range(5):
+        scene.publisher.tell("node-1")
+        await scene.settle(2)
+    await scene.settle(2 * SWEEP_SECONDS)
+    scene.publisher = scene.another()
+    async with working(scene):
+        scene.publisher.tell("node-1")
+        await scene.settle(2)
+    assert scene.cluster.topology_writes == 1
+
+
+async def test_a_node_is_written_once_a_second(scene: Scene) -> None:
+    for at in range(30):
+        scene.assign(*(["a"] if at % 2 else []))
+        await scene.settle(0.1)
+    assert scene.cluster.topology_writes <= 4
+    await scene.settle(1)
+    assert scene.cluster.topology_writes <= 5
+    expected = scene.available()
+    scene.assign("a")
+    await scene.settle(1)
+    assert scene.available() == expected
+
+
+async def test_a_pod_that_begins_to_run_changes_the_fingerprint(scene: Scene) -> None:
+    scene.state.counted = scene.publisher.tell
+    await scene.settle(1)
+    assert scene.object is not None
+    key, said = Key("a", "default"), scene.object["attributes"]
+    scene.state.put_pod(key, pod_view("a"))
+    await scene.settle(1)
+    assert scene.object["attributes"] == said
+    scene.state.put_pod(key, replace(pod_view("a"), counted=True))
+    await scene.settle(1)
+    assert scene.object["attributes"] != said
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(PUBLISH | {"mode": "None"}, id="mode-none"),
+        pytest.param({"reserved": {"count": 2}}, id="not-said"),
+        pytest.param(PUBLISH | {"nodeSelector": {"a": "b"}}, id="not-selected"),
+    ],
+)
+async def test_it_goes_when_the_policy_does_not_say_it(scene: Scene, spec: dict[str, Any]) -> None:
+    await scene.settle(1)
+    scene.govern(spec)
+    await scene.settle(1)
+    assert scene.object is None
+
+
+async def test_it_goes_with_its_node(scene: Scene) -> None:
+    await scene.settle(1)
+    scene.state.drop_node("node-1")
+    scene.publisher.tell("node-1")
+    await scene.settle(1)
+    assert scene.object is None
+
+
+async def test_one_that_an_earlier_leader_left_is_deleted(scene: Scene) -> None:
+    await scene.settle(1)
+    scene.publisher = Publisher(scene.cluster, scene.state, lambda _: None, scene.clock)
+    async with working(scene):
+        await scene.settle(1)
+    assert scene.object is None
+
+
+async def test_it_stays_while_the_policy_cannot_work_there(scene: Scene) -> None:
+    await scene.settle(1)
+    before = scene.object
+    scene.govern(PUBLISH | {"reserved": {"cpus": "500"}})
+    await scene.settle(1)
+    assert scene.object == before
+
+
+async def test_it_is_not_made_before_the_hardware_is_known() -> None:
+    scene = Scene()
+    scene.state.assignments.put(replace(assignment_view(), version=1000))
+    async with working(scene):
+        await scene.settle(1)
+    assert scene.object is None
+    assert not scene.cluster.topology_writes
+
+
+async def test_one_that_was_deleted_is_made_again(scene: Scene) -> None:
+    await scene.settle(1)
+    scene.cluster.resource_topologies.clear()
+    await scene.settle(SWEEP_SECONDS)
+    assert scene.object is not None
+
+
+@pytest.mark.parametrize("labels", [{}, {names.MANAGED_BY_LABEL: names.MANAGED_BY}])
+async def test_what_another_writes_is_left_alone_and_reported_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture, labels: dict[str, str]
+) -> None:
+    await scene.settle(1)
+    writes = scene.cluster.topology_writes
+    edit(scene, "nfd-topology-updater", labels=labels)
+    theirs = scene.object
+    with caplog.at_level(logging.WARNING):
+        for at in range(4):
+            scene.assign(*(["a"] if at % 2 == 0 else []))
+            await scene.settle(SWEEP_SECONDS)
+        scene.govern({"reserved": {"count": 2}})
+        await scene.settle(SWEEP_SECONDS)
+    assert scene.object == theirs
+    assert scene.cluster.topology_writes == writes
+    said = [record for record in caplog.records if record.message == FOREIGN]
+    assert [record.__dict__["writer"] for record in said] == ["nfd-topology-updater"]
+
+
+async def test_labels_of_others_stay(scene: Scene) -> None:
+    await scene.settle(1)
+    edit(scene, names.OPERATOR_FIELD_MANAGER, labels={names.MANAGED_BY_LABEL: "numapin", "a": "b"})
+    await scene.settle(SWEEP_SECONDS)
+    assert scene.object["metadata"]["labels"]["a"] == "b"
+    assert scene.object["zones"]
+
+
+async def test_without_the_kind_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.cluster.has_resource_topologies = False
+    async with working(scene):
+        for _ in range(20):
+            scene.assign()
+            await scene.settle(DENIED_SECONDS / 4)
+        assert [one.message for one in caplog.records].count(NO_KIND) == 1
+        scene.cluster.has_resource_topologies = True
+        await scene.settle(2 * DENIED_SECONDS)
+    assert scene.object is not None
+
+
+async def test_without_the_right_it_is_said_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.cluster.failures = [DENIED] * 5
+    for _ in range(5):
+        await scene.settle(DENIED_SECONDS + 1)
+    assert [one.message for one in caplog.records].count(NO_RIGHT) == 1
+    await scene.settle(5 * DENIED_SECONDS)
+    assert scene.object is not None
+
+
+@pytest.mark.parametrize("failure", [ConnectionFailedError("GET", "refused")])
+async def test_a_failed_request_is_made_again(scene: Scene, failure: ClientError) -> None:
+    scene.cluster.failures = [failure] * 3
+    await scene.settle(SWEEP_SECONDS)
+    assert scene.object is not None
+
+
+async def test_a_shard_leaves_the_nodes_of_others_alone(scene: Scene) -> None:
+    await scene.settle(1)
+    other = Portion(1 - shard_of("node-1", 2), 2)
+    foreign = Publisher(scene.cluster, ClusterState(), lambda _: None, scene.clock, other)
+    async with running(both(foreign)):
+        await scene.settle(2 * SWEEP_SECONDS)
+    assert scene.object is not None
+
+
+def test_an_operator_that_does_not_publish_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    silent, asking = policy_view("a"), policy_view("b", PUBLISH)
+    nobody = NoPublisher({"node-1": silent, "node-2": asking}.get)
+    for _ in range(3):
+        for node in ("node-1", "node-2", "node-3"):
+            nobody.tell(node)
+    assert [(one.message, one.__dict__["policy"]) for one in caplog.records] == [(NOT_ENABLED, "b")]
