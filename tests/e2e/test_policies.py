@@ -33,6 +33,7 @@ EDITS = [
     pytest.param({"memory": {"policy": "SingleNUMA"}}, WAITING, id="memory"),
     pytest.param({"topology": {"policy": "SingleNUMANode"}}, IN_FORCE, id="topology"),
     pytest.param({"options": {"distributeCPUsAcrossCores": True}}, IN_FORCE, id="options"),
+    pytest.param({"placement": {"numaNodes": "Spread"}}, IN_FORCE, id="placement"),
     pytest.param({"cpuQuota": "Keep"}, IN_FORCE, id="cpuQuota"),
     pytest.param({"isolatedCPUs": "ExclusiveOnly"}, IN_FORCE, id="isolatedCPUs"),
     pytest.param({"rollout": {"maxConcurrent": 1}}, IN_FORCE, id="rollout"),
@@ -65,6 +66,15 @@ def pinned(lab: RunningLab) -> Iterator[RunningLab]:
     yield lab
     lab.apply(policy(releaseDelay="0s"))
     eventually(lambda: ready(lab), IN_FORCE)
+
+
+def test_a_kubelet_that_keeps_back_fewer_cpus_than_are_reserved_is_named(lab: RunningLab) -> None:
+    """The lab's keeps back none."""
+    lab.apply(policy())
+    eventually(lambda: ready(lab), IN_FORCE)
+    conditions = lab.kubectl.get("cpupolicy", "e2e")["status"]["conditions"]
+    (message,) = (one["message"] for one in conditions if one["type"] == "Ready")
+    assert f"; 1 node CPUReservationDiffers: {lab.node} (1 CPU reserved, and the Node " in message
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What a kernel has apart from pods that are bound, on a real node with two NUMA nodes.
 
-Huge pages that others hold, isolated CPUs, memory of a pod that was there before memory was bound.
+Huge pages that others hold, isolated CPUs, memory of a pod that was there before memory was bound,
+or that was promised to another.
 
 8 CPUs: cores 0-1, 2-3 on NUMA node 0, 4-5, 6-7 on NUMA node 1; core 0-1 is reserved, CPU 7 is
 isolated. Each NUMA node has one page of 1 GiB.
@@ -16,6 +17,7 @@ from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.virtual_node import vm_up
+from support.suite.left_out import before_release
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -209,3 +211,32 @@ def test_memory_that_was_used_before_is_not_promised_where_it_is(node: RunningVm
     node.apply(pod("late", cpu="1", memory=f"{late_mib}Mi"))
     node.wait_running("late")
     assert numa_node_of(node, "late") == "1"
+
+
+@before_release
+def test_promised_memory_that_another_pod_has_is_named(node: RunningVmLab) -> None:
+    """A minute passes between two looks of the enforcer, and two must find it."""
+    node.clear()
+    single = {"policy": "SingleNUMANode"}
+    node.apply(policy(reserved={"cpus": "0-1"}, topology=single, memory={"policy": "SingleNUMA"}))
+    assignment = node.wait_in_force()
+    assert assignment.status is not None
+    assert assignment.status.topology is not None
+    first, _ = assignment.status.topology.numa_nodes
+    usual_mib = (first.memory_bytes >> 20) - 1024 - 2 * SMALL_PAGES
+    node.apply(pod("promised", cpu="1", memory=f"{usual_mib - 300}Mi"))
+    node.wait_running("promised")
+    assert numa_node_of(node, "promised") == "0"
+    fill = "taskset 8 dd if=/dev/zero bs=500M count=1 | sleep 1000000"  # on CPU 3
+    node.apply(pod("fill", ("sh", "-c", fill)))
+    node.wait_running("fill")
+
+    def said() -> str:
+        found = node.assignment()
+        conditions = found.status.conditions if found and found.status else ()
+        ready = next(one for one in conditions if one.type == "Ready")
+        return f"{ready.status} {ready.reason} {ready.message}"
+
+    node.wait(lambda: "True PromisedMemoryInUse" in said(), "the promised memory to be missed")
+    assert "NUMA node 0: " in said()
+    assert "NUMA node 1: " not in said()
