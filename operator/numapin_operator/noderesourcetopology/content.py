@@ -1,10 +1,12 @@
-"""What the NodeResourceTopology of a node says. Does no I/O.
+"""What the NodeResourceTopology of a node says.
 
 Readers index arrays by the number in a zone's name: the plug-in NodeResourceTopologyMatch has 64
 places, and as many as there are zones. So zones are numbered from 0 without gaps, and each names
 its NUMA node in an attribute.
 Source: sigs.k8s.io/scheduler-plugins v0.34.7, pkg/noderesourcetopology, `createNUMANodeList`,
 `scoreForEachNUMANode` and `subtractFromNUMAs`.
+
+Does no I/O.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,7 +6,7 @@ import pytest
 
 from support.fakes.cluster_contract import ClusterContract
 from support.real.operators.operator_world import RealWorld
-from support.real.resource_topologies import install_kind
+from support.real.operators.resource_topologies import install_kind
 
 
 class TestApiCluster(ClusterContract):

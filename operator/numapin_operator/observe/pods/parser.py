@@ -13,7 +13,6 @@ from numapin_operator.observe.pods.annotation import (
     refused_annotation,
 )
 from numapin_operator.observe.pods.claims import claims_of_containers
-from numapin_operator.observe.pods.counted import is_counted
 from numapin_operator.observe.pods.granted import (
     granted_to_containers,
     granted_to_pod,
@@ -27,6 +26,7 @@ from numapin_operator.observe.pods.resources import (
     Resources,
     canonical_resource,
     cpu_millis,
+    is_counted,
     memory_amounts,
     pod_level,
     qos_class,
@@ -105,7 +105,9 @@ def unusable_pod(pod: Mapping[str, Any], problem: str) -> PodView:
 
 def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> dict[str, Any]:
     """The fields of a view that do not depend on its containers; these never fail."""
-    spec, status = (one if isinstance(one, Mapping) else {} for one in map(pod.get, _PARTS))
+    spec, status = (
+        one if isinstance(one, Mapping) else {} for one in map(pod.get, ("spec", "status"))
+    )
     return {
         "namespace": intern(str(metadata.get("namespace") or "default")),
         "name": str(metadata.get("name") or "(unnamed)"),
@@ -260,9 +262,6 @@ class _PodReader:
 
     def _error(self, field: str, problem: str) -> PodFormatError:
         return PodFormatError(self.name, field, problem)
-
-
-_PARTS: Final = ("spec", "status")
 
 
 def _bound(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> str:

@@ -1,13 +1,13 @@
 """Amounts of CPU, memory and huge pages in a pod, in the form that planning needs. Does no I/O."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from numapin_api.quantity import QuantityError, parse_quantity
+from numapin_api.quantity import QuantityError, millis, parse_quantity, whole
 from numapin_api.topology import page_size_name
 from numapin_operator.placement import (
     CPU,
@@ -21,6 +21,9 @@ from numapin_operator.placement import (
 Resources = dict[str, Fraction]
 
 CPU_AND_MEMORY: Final = (CPU, MEMORY)
+
+NATIVE_PREFIX: Final = "kubernetes.io/"
+"""Part of the names of resources with a prefix that are none of a device."""
 
 _MAX_BYTES: Final = (1 << 63) - 1
 
@@ -139,3 +142,46 @@ def _sum_positive(each: Iterable[Resources]) -> Resources:
         for name, quantity in _positive(resources).items():
             total[name] = total.get(name, Fraction(0)) + quantity
     return total
+
+
+def is_counted(spec: Mapping[str, Any], status: Mapping[str, Any], qos: str) -> bool:
+    """Whether a pod runs and the scheduler plug-in NodeResourceTopologyMatch calls it exclusive.
+
+    This is any amount of an extended resource, and of a Guaranteed pod whole CPUs, memory and huge
+    pages. Accepts any pod.
+    Source: sigs.k8s.io/scheduler-plugins v0.34.7, pkg/noderesourcetopology, `AreExclusiveForPod`
+    and `IsPodRelevantShared`.
+    """
+    if status.get("phase") != "Running":
+        return False
+    is_guaranteed = qos == "Guaranteed"
+    return any(
+        _is_extended(name) or (is_guaranteed and _is_exclusive(name, amount))
+        for name, amount in _requests(spec)
+    )
+
+
+def _requests(spec: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Each request of each container. Those that only have limits were completed on creation."""
+    for key in ("containers", "initContainers"):
+        listed = spec.get(key)
+        for container in listed if isinstance(listed, list) else ():
+            resources = container.get("resources") if isinstance(container, Mapping) else None
+            requests = resources.get("requests") if isinstance(resources, Mapping) else None
+            if isinstance(requests, Mapping):
+                yield from requests.items()
+
+
+def _is_extended(name: str) -> bool:
+    """Source: Kubernetes v1.34, pkg/apis/core/v1/helper, `IsNativeResource`."""
+    return "/" in name and NATIVE_PREFIX not in name
+
+
+def _is_exclusive(name: str, amount: object) -> bool:
+    if name not in CPU_AND_MEMORY and not name.startswith(HUGEPAGES_PREFIX):
+        return False
+    try:
+        count = whole(amount)
+        return count > 0 and (name != CPU or count * 1000 == millis(amount))
+    except QuantityError:
+        return False

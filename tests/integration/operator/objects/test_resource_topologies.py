@@ -14,7 +14,7 @@ from numapin_operator.noderesourcetopology.publisher import FOREIGN, NO_KIND, NO
 from support.real.audit import Audit, granted
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_world import RealWorld
-from support.real.resource_topologies import install_kind, published, remove_kind
+from support.real.operators.resource_topologies import install_kind, published, remove_kind
 from support.real.waiting import eventually
 
 COMPONENT = "node-resource-topology"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.pods.counted import is_counted
 from numapin_operator.observe.pods.parser import parse_pod, unusable_pod
+from numapin_operator.observe.pods.resources import is_counted
 
 RUNNING = {"phase": "Running"}
 
