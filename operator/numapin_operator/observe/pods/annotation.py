@@ -18,6 +18,15 @@ def annotation_digest(text: str | None) -> bytes:
     return b"" if text is None else blake2b(text.encode(), digest_size=16).digest()
 
 
+def of_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a pod that depend on its annotations, whoever wrote them."""
+    return {
+        "annotated": cpus_annotation(metadata),
+        "told": refused_annotation(metadata),
+        "chosen": numa_nodes_annotation(metadata),
+    }
+
+
 def cpus_annotation(metadata: Mapping[str, Any]) -> bytes:
     """The digest of a pod's annotation, whoever wrote it; accepts any metadata."""
     return annotation_digest(_text(metadata, names.CPUS_ANNOTATION))

@@ -7,11 +7,7 @@ from typing import Any, Final
 
 from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_api.status.containers import NAME_LENGTH
-from numapin_operator.observe.pods.annotation import (
-    cpus_annotation,
-    numa_nodes_annotation,
-    refused_annotation,
-)
+from numapin_operator.observe.pods.annotation import of_annotations
 from numapin_operator.observe.pods.claims import claims_of_containers
 from numapin_operator.observe.pods.granted import (
     granted_to_containers,
@@ -120,9 +116,7 @@ def _envelope(pod: Mapping[str, Any], metadata: Mapping[str, Any], qos: str) -> 
         "edited": was_edited(metadata),
         "mirror": mirror_claim(metadata),
         "origin": origin_of(metadata, spec),
-        "annotated": cpus_annotation(metadata),
-        "told": refused_annotation(metadata),
-        "chosen": numa_nodes_annotation(metadata),
+        **of_annotations(metadata),
         "counted": is_counted(spec, status, qos),
     }
 
