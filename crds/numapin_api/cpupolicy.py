@@ -5,10 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.duration import DURATION_PATTERN
 from numapin_api.meta.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.meta.selectors import LabelSelector, LabelValue
 from numapin_api.meta.wire import Duration, Quantity, WireModel, keyed_list, not_yet
 from numapin_api.moves.model import Dynamic
+from numapin_api.starts.model import MAX_START_TIMEOUT
 from numapin_api.status.policy import CpuPolicyStatus
 
 WrittenCpus = Annotated[CpuSet, Field(min_length=1, json_schema_extra=readable_cpu_list)]
@@ -274,6 +276,14 @@ class CpuPolicySpec(WireModel):
                 "means",
                 ".nodes",
             ),
+            rule(
+                f"!has(self.startTimeout) || !self.startTimeout.matches('{DURATION_PATTERN}')"
+                " || duration(self.startTimeout) > duration('0s')"
+                f" && duration(self.startTimeout) <= duration('{MAX_START_TIMEOUT}')",
+                f"startTimeout is more than 0s and at most {MAX_START_TIMEOUT}: after 2s a "
+                "container runtime asks no more",
+                ".startTimeout",
+            ),
         )
     )
     node_selector: dict[str, LabelValue] = Field(
@@ -352,6 +362,18 @@ class CpuPolicySpec(WireModel):
         description="How long a node keeps its assignment after the policy was deleted, its mode "
         "became None or the node is no longer selected, such as 30s or 1h30m. A policy that "
         "returns within that time finds its containers where they are.",
+    )
+    start_gate: Literal["None", "Wait"] = Field(
+        default="None",
+        description="None: a container starts when its runtime starts it. Wait: a container of a "
+        "pod that pods selects waits for its assignment, for startTimeout at most, and is made "
+        "with its CPUs and NUMA nodes; on nodes whose container runtime has NRI. Meanwhile the "
+        "runtime starts no other container of the node.",
+    )
+    start_timeout: Duration = Field(
+        default="1s",
+        description="How long a container waits at most, such as 500ms: more than 0s, at most "
+        f"{MAX_START_TIMEOUT}. After that it starts on shared CPUs, and gets its own later.",
     )
     on_unsatisfiable: Literal["Share", "Evict", "Hold"] = Field(
         default="Share",

@@ -9,8 +9,17 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.derived import HasExclusiveCpus, HasRefusals, OfContainer
-from numapin_api.meta.wire import Time, WireModel, atomic_list, keyed_list, without_default
+from numapin_api.meta.wire import (
+    NOT_NULL,
+    Time,
+    WireModel,
+    atomic_list,
+    keyed_list,
+    never_null,
+    without_default,
+)
 from numapin_api.moves.model import Moving
+from numapin_api.starts.model import StartGate, StartGateStatus, UnassignedPods
 from numapin_api.status.containers import (
     ClaimedCpus,
     ContainerStatus,
@@ -244,6 +253,12 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
     isolation: Literal["Cpuset", "Partition", "IsolatedPartition"] = Field(
         default="Cpuset", description="How other containers are kept off exclusive CPUs."
     )
+    start_gate: Annotated[StartGate | None, NOT_NULL] = Field(
+        default=None,
+        description="Which containers wait for their assignment before they are made; unset if "
+        "none does.",
+        json_schema_extra=never_null,
+    )
     containers: tuple[ContainerAssignment, ...] = Field(
         default=(),
         description="Containers with assigned CPUs or memory; all others run on pools.shared.",
@@ -257,6 +272,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
         "unset if all are.",
     )
     refused_resizes: RefusedResizes | None = None
+    unassigned: UnassignedPods = ()
     release_at: Time | None = Field(
         default=None,
         description="When everything is given back (RFC 3339, UTC), because no policy wants it any "
@@ -315,6 +331,12 @@ class ReportedState(WireModel):
     )
     cgroup: CgroupStatus | None = Field(default=None, description="The cgroup version and driver.")
     runtime: RuntimeStatus | None = Field(default=None, description="The container runtime.")
+    start_gate: Annotated[StartGateStatus | None, NOT_NULL] = Field(
+        default=None,
+        description="Whether containers wait for their assignment before they are made; unset if "
+        "the spec has no startGate.",
+        json_schema_extra=never_null,
+    )
     boot_id: str | None = Field(
         default=None,
         alias="bootID",

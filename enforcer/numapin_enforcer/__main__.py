@@ -60,6 +60,7 @@ from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.schedule import Schedule
 from numapin_enforcer.settings import Settings, parse_settings
+from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.status.events.poster import EventPoster
 from numapin_enforcer.status.node_lease import NodeLease
 from numapin_enforcer.status.own_objects import OwnObjects
@@ -73,7 +74,7 @@ from numapin_enforcer.telemetry.promised import promised_values
 from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
-from numapin_enforcer.telemetry.table import PASS_AGE
+from numapin_enforcer.telemetry.table import PASS_AGE, STARTS
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
 
@@ -149,8 +150,8 @@ async def _run(settings: Settings) -> None:
         if sent.traces is not None:
             _trace(agent, metrics, sent.traces)
         agent.inputs.remarks = tuple(filter(None, (unprioritized, sent.problem)))
-        page = MetricsPage(metrics.meter.collect)
-        health = replace(agent.reporter.health.health(), metrics=page.text)
+        page = MetricsPage(metrics.meter.collect).text
+        health = replace(agent.reporter.health.health(), metrics=page)
         await stack.enter_async_context(serve_probes(health, settings.health_address))
         tasks = [
             group.create_task(work, name=name)
@@ -186,6 +187,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
         "cfs-quota": followers.cfs_quota.updater.run(),
         "memory": followers.memory.mover.run(),
         "slices": followers.slices.updater.run(),
+        "nri": followers.start_gates.plugin.run(),
         "status": agent.reporter.publisher.run(),
         "events": parts.events.run(),
         "lease": parts.lease.run(),
@@ -246,18 +248,14 @@ def _build_inputs(
 def _build_followers(
     settings: Settings, inputs: Inputs, runtime: CriClient, wake: asyncio.Event
 ) -> Followers:
-    kubepods, accepted = inputs.kubepods, inputs.acceptance.accepted
-    previous = PreviousUpdates(accepted.spec if accepted and inputs.acceptance.enforces else None)
+    kubepods, known = inputs.kubepods, inputs.acceptance
+    previous = PreviousUpdates(known.spec if known.enforces else None)
     updater = RuntimeUpdater(runtime, wake)
     containers = Containers(kubepods, ContainerNames(runtime, wake), previous, updater)
     cfs_quota = CfsQuotas(kubepods, containers, CfsQuotaUpdater(settings.state_dir, wake))
     resources = RuntimeResources(containers, updater, cfs_quota.updater)
-    mover = MemoryMover(
-        wake,
-        SavedMems(settings.state_dir),
-        sysfs=settings.sysfs,
-        most_moved_bytes=settings.most_moved_memory,
-    )
+    saved, most_bytes = SavedMems(settings.state_dir), settings.most_moved_memory
+    mover = MemoryMover(wake, saved, sysfs=settings.sysfs, most_moved_bytes=most_bytes)
     observed = Observed(kubepods, DraClaims(settings.cdi_dir), sysfs=settings.sysfs)
     return Followers(
         changes=Changes(updater, inputs.events),
@@ -268,20 +266,21 @@ def _build_followers(
         slices=Slices(containers, SliceUpdater(partial(_systemd, settings), wake)),
         observed=observed,
         outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),
+        start_gates=StartGates(containers, settings.nri_socket, settings.state_dir, wake),
     )
 
 
 def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
     agent, count = parts.agent, parts.agent.followers.changes.count
     counters = KernelCounters(agent.inputs.kubepods.mounts, settings.procfs)
-    accepted = agent.inputs.acceptance.accepted
     metrics = NodeMetrics(
         Samples(counters, each_container=settings.container_metrics),
         lambda: count.causes,
         parts.objects.assignment.age_seconds,
-        accepted.spec if accepted is not None else None,
+        agent.inputs.acceptance.spec,
     )
     agent.reporter.on_pass = metrics.passed
+    metrics.meter.read_from(lambda: {STARTS: agent.followers.start_gates.starts})
     metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
     promised = agent.followers.observed.promised
     metrics.meter.read_from(lambda: promised_values(promised.found))
@@ -290,9 +289,8 @@ def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
 
 def _trace(agent: Agent, metrics: NodeMetrics, sink: SpanSink) -> None:
     """Have each pod's way traced."""
-    acceptance = agent.inputs.acceptance
-    known = acceptance.accepted.spec if acceptance.accepted is not None else None
-    traces = NodeTraces(sink, acceptance.node_name, known)
+    known = agent.inputs.acceptance
+    traces = NodeTraces(sink, known.node_name, known.spec)
     metrics.traces, agent.reporter.publisher.on_written = traces, traces.reported
 
 

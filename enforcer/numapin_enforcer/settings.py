@@ -75,6 +75,7 @@ class Settings(NodeSettings):
     kubeconfig: Path | None
     namespace: str
     cri_socket: Path | None
+    nri_socket: Path
     cdi_dir: Path
     systemd_socket: Path
     health_address: Address
@@ -130,6 +131,13 @@ _SOCKETS: Final = (
         "--cri-socket",
         None,
         "the container runtime's socket (default: containerd's or CRI-O's, whichever exists)",
+        type=Path,
+        metavar="SOCKET",
+    ),
+    Option(
+        "--nri-socket",
+        "/var/run/nri/nri.sock",
+        "the container runtime's NRI socket; used only while the node's policy has startGate Wait",
         type=Path,
         metavar="SOCKET",
     ),

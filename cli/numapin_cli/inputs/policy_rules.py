@@ -13,6 +13,7 @@ from numapin_api.invalid import InvalidField
 from numapin_api.meta.cel_rules import LABEL_KEY, LABEL_VALUE
 from numapin_api.meta.selectors import LabelSelector
 from numapin_api.moves.model import MAX_NOTICE_SECONDS
+from numapin_api.starts.model import MAX_START_TIMEOUT, MOST_MILLISECONDS
 
 _EXCLUDING: Final = (
     ("fullPCPUsOnly", "distributeCPUsAcrossCores"),
@@ -34,6 +35,9 @@ def refused_fields(spec: CpuPolicySpec) -> Iterator[InvalidField]:
         yield InvalidField("spec.nodes", "give nodes or nodeSelector, not both")
     if duration_nanoseconds(spec.dynamic.notice) > MAX_NOTICE_SECONDS * 10**9:
         yield InvalidField("spec.dynamic.notice", f"{spec.dynamic.notice} is too long: 0s to 60s")
+    if not 0 < duration_nanoseconds(spec.start_timeout) <= MOST_MILLISECONDS * 10**6:
+        problem = f"{spec.start_timeout}: give more than 0s, at most {MAX_START_TIMEOUT}"
+        yield InvalidField("spec.startTimeout", problem)
     yield from _selector(spec.dynamic.pod_selector, "spec.dynamic.podSelector")
     yield from _selector(spec.pods.pod_selector, "spec.pods.podSelector")
     yield from _selector(spec.pods.namespace_selector, "spec.pods.namespaceSelector")

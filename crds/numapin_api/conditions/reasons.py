@@ -49,6 +49,11 @@ class Reason(StrEnum):
         "Containers may use only some of their CPUs: their processes have inherited the CPU "
         "affinity of the container runtime. Ready stays true if none of them is exclusive.",
     )
+    START_GATE_OPEN = (
+        "StartGateOpen",
+        "Containers do not wait for their assignment, although the policy says so, and may begin "
+        "on shared CPUs; the spec is in force.",
+    )
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
     MEMORY_RESERVATION_DIFFERS = (
         "MemoryReservationDiffers",

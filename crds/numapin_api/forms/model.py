@@ -14,6 +14,7 @@ from numapin_api.forms.lines import LINE_LENGTH
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.wire import WireModel, atomic_list
 from numapin_api.nodeassignment import MAX_ENTRIES, RefusedPods, RefusedResizes
+from numapin_api.starts.model import UnassignedPods
 from numapin_api.status.containers import SomeCpus
 
 _EITHER = (
@@ -96,6 +97,7 @@ class StatusOfOperator(WireModel):
         "unset if all are.",
     )
     resize_refusals: RefusedResizes | None = None
+    unassigned: UnassignedPods = ()
 
 
 class AssignmentOfLines(WireModel):

@@ -18,6 +18,7 @@ _REFUSALS: Final = {
     "refused": "refusals",
     "refusedOmitted": "refusalsOmitted",
     "refusedResizes": "resizeRefusals",
+    "unassigned": "unassigned",
 }
 _MOVED: Final = frozenset({"assigned", "releaseTime"})
 

@@ -71,6 +71,21 @@ def without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
+def _given(value: object) -> object:
+    if value is None:
+        raise ValueError("null is no value of this field: leave it out")
+    return value
+
+
+NOT_NULL: Final = AfterValidator(_given)
+"""For an optional field that has `never_null`."""
+
+
+def never_null(schema: dict[str, Any]) -> None:
+    """An optional field that no manifest of 0.1 has may not be null, for `json_schema_extra`."""
+    schema["nullable"] = False
+
+
 def _quantity_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 

@@ -30,7 +30,7 @@ _KEPT: Final = frozenset(
         "maxLength", "minItems", "maxItems", "maxProperties", "required",
     }
 )  # fmt: skip
-_DROPPED: Final = frozenset({"title", "default", "const"})
+_DROPPED: Final = frozenset({"title", "default", "const", "nullable"})
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 
 
@@ -110,7 +110,8 @@ def _optional(
     choices = [one for one in raw["anyOf"] if one.get("type") != "null"]
     if len(choices) != 1 or len(choices) == len(raw["anyOf"]):
         raise SchemaError(path, "a union other than `or null` has no counterpart")
-    return _node(choices[0], defs, path, ancestors) | schema | {"nullable": True}
+    nullable = {} if raw.get("nullable") is False else {"nullable": True}
+    return _node(choices[0], defs, path, ancestors) | schema | nullable
 
 
 def _property(

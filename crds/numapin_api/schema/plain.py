@@ -108,6 +108,27 @@ class RuntimeStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class StartGateStatus:
+    """Whether containers wait for their assignment, and which of those in force began with it."""
+
+    active: bool
+    message: str | None = None
+    born_pinned: int = 0
+    born_shared: tuple[str, ...] = ()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "active": self.active,
+        }
+        if self.message is not None:
+            wire["message"] = self.message
+        wire["bornPinned"] = self.born_pinned
+        wire["bornShared"] = list(self.born_shared)
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerStatus(OfContainer):
     """The state of one container of the spec, read from the kernel."""
 
@@ -141,6 +162,7 @@ class NodeAssignmentStatus:
     drift_causes: Mapping[str, int] = field(default_factory=dict)
     cgroup: CgroupStatus | None = None
     runtime: RuntimeStatus | None = None
+    start_gate: StartGateStatus | None = None
     boot_id: str | None = None
     observed_generation: int = 0
     topology: Mapping[str, Any] | None = None
@@ -165,6 +187,8 @@ class NodeAssignmentStatus:
             wire["cgroup"] = self.cgroup.to_wire()
         if self.runtime is not None:
             wire["runtime"] = self.runtime.to_wire()
+        if self.start_gate is not None:
+            wire["startGate"] = self.start_gate.to_wire()
         if self.boot_id is not None:
             wire["bootID"] = self.boot_id
         wire["observedGeneration"] = self.observed_generation
@@ -287,9 +311,11 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     pools: Pools | None = None
     cpu_quota: str = "Unlimited"
     isolation: str = "Cpuset"
+    start_gate: Mapping[str, Any] | None = None
     containers: tuple[ContainerAssignment, ...] = ()
     refused: tuple[Mapping[str, Any], ...] = ()
     refused_omitted: int | None = None
+    unassigned: tuple[str, ...] = ()
     release_at: str | None = None
 
     @classmethod
@@ -300,9 +326,11 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
             wire.get("cpuQuota", "Unlimited"),
             wire.get("isolation", "Cpuset"),
+            wire.get("startGate"),
             tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
             tuple(wire.get("refused", ())),
             wire.get("refusedOmitted"),
+            tuple(wire.get("unassigned", ())),
             wire.get("releaseAt"),
         )
 
@@ -315,10 +343,13 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             wire["pools"] = self.pools.to_wire()
         wire["cpuQuota"] = self.cpu_quota
         wire["isolation"] = self.isolation
+        if self.start_gate is not None:
+            wire["startGate"] = self.start_gate
         wire["containers"] = [one.to_wire() for one in self.containers]
         wire["refused"] = list(self.refused)
         if self.refused_omitted is not None:
             wire["refusedOmitted"] = self.refused_omitted
+        wire["unassigned"] = list(self.unassigned)
         if self.release_at is not None:
             wire["releaseAt"] = self.release_at
         return wire

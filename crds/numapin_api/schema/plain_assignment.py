@@ -4,7 +4,7 @@ They take a fifth of the memory of the models. `make schema` writes this file fr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
 from typing import Any
 
@@ -278,6 +278,88 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelSelectorRequirement:
+    """One expression of a label selector. Source: Kubernetes `metav1.LabelSelectorRequirement`."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "LabelSelectorRequirement":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["key"],
+            wire["operator"],
+            tuple(wire.get("values", ())),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "key": self.key,
+            "operator": self.operator,
+            "values": list(self.values),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """A query over labels; an empty one matches everything. Source: `metav1.LabelSelector`."""
+
+    match_labels: Mapping[str, str] = field(default_factory=dict)
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "LabelSelector":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            dict(wire.get("matchLabels", {})),
+            tuple(map(LabelSelectorRequirement.from_wire, wire.get("matchExpressions", ()))),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "matchLabels": dict(self.match_labels),
+            "matchExpressions": [one.to_wire() for one in self.match_expressions],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StartGate:
+    """Which containers wait for their assignment before they are made, and how long."""
+
+    timeout_milliseconds: int
+    qos_classes: tuple[str, ...]
+    pod_selector: LabelSelector | None = None
+    memory: bool = False
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "StartGate":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["timeoutMilliseconds"],
+            tuple(wire["qosClasses"]),
+            LabelSelector.from_wire(found)
+            if (found := wire.get("podSelector")) is not None
+            else None,
+            wire.get("memory", False),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "timeoutMilliseconds": self.timeout_milliseconds,
+        }
+        if self.pod_selector is not None:
+            wire["podSelector"] = self.pod_selector.to_wire()
+        wire["qosClasses"] = list(self.qos_classes)
+        wire["memory"] = self.memory
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryBlock:
     """Memory assigned to a container on one NUMA node, or on several together."""
 
@@ -454,10 +536,12 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     pools: Pools | None = None
     cpu_quota: str = "Unlimited"
     isolation: str = "Cpuset"
+    start_gate: StartGate | None = None
     containers: tuple[ContainerAssignment, ...] = ()
     refused: tuple[Refusal, ...] = ()
     refused_omitted: int | None = None
     refused_resizes: tuple[Refusal, ...] | None = None
+    unassigned: tuple[str, ...] = ()
     release_at: str | None = None
 
     @classmethod
@@ -469,12 +553,14 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
             wire.get("cpuQuota", "Unlimited"),
             wire.get("isolation", "Cpuset"),
+            StartGate.from_wire(found) if (found := wire.get("startGate")) is not None else None,
             tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
             tuple(map(Refusal.from_wire, wire.get("refused", ()))),
             wire.get("refusedOmitted"),
             tuple(map(Refusal.from_wire, found))
             if (found := wire.get("refusedResizes")) is not None
             else None,
+            tuple(wire.get("unassigned", ())),
             wire.get("releaseAt"),
         )
 
@@ -488,12 +574,15 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             wire["pools"] = self.pools.to_wire()
         wire["cpuQuota"] = self.cpu_quota
         wire["isolation"] = self.isolation
+        if self.start_gate is not None:
+            wire["startGate"] = self.start_gate.to_wire()
         wire["containers"] = [one.to_wire() for one in self.containers]
         wire["refused"] = [one.to_wire() for one in self.refused]
         if self.refused_omitted is not None:
             wire["refusedOmitted"] = self.refused_omitted
         if self.refused_resizes is not None:
             wire["refusedResizes"] = [one.to_wire() for one in self.refused_resizes]
+        wire["unassigned"] = list(self.unassigned)
         if self.release_at is not None:
             wire["releaseAt"] = self.release_at
         return wire

@@ -59,7 +59,7 @@ The models take 9 MiB of memory in each process. `make schema` writes this file 
         "ContainerAssignment": frozenset({"grants", "moving", "moved_at"}),
         "NodeAssignmentStatus": frozenset({"last_pass_time", "conditions"}),
     },
-    as_json=frozenset({"TopologyStatus", "FreeHugepages", "Refusal"}),
+    as_json=frozenset({"TopologyStatus", "FreeHugepages", "Refusal", "StartGate"}),
 )
 """What an enforcer needs: specs that differ in the operator's own notes alone are equal on a node.
 
@@ -76,6 +76,7 @@ They take a fifth of the memory of the models. `make schema` writes this file fr
     omitted={
         "NodeAssignmentStatus": frozenset({"topology", "pools", "refused", "outdated"})
         | {"drift_count", "drift_causes", "cgroup", "runtime", "boot_id", "last_pass_time"}
+        | {"start_gate"}
     },
     reads_status=True,
     interned=frozenset({"namespace", "container", "resource", "type", "status", "reason"}),

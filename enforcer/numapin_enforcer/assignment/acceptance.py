@@ -58,6 +58,11 @@ class Acceptance:
     _copy_problem: Obstacle | None = None
 
     @property
+    def spec(self) -> NodeAssignmentSpec | None:
+        """The spec in force; None before the first one was accepted."""
+        return self.accepted.spec if self.accepted is not None else None
+
+    @property
     def enforces(self) -> bool:
         """Whether the accepted assignment must be enforced; if not, all cgroups are released."""
         return self.accepted is not None and self.accepted.spec.mode != "None"

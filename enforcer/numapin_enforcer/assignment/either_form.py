@@ -101,7 +101,8 @@ def refusals_told(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def with_refusals(spec: NodeAssignmentSpec, told: Mapping[str, Any]) -> NodeAssignmentSpec:
     """A spec with these refusals instead of its own; see `refusals_told`."""
     refused, omitted = tuple(told.get("refused") or ()), told.get("refusedOmitted")
-    return replace(spec, refused=refused, refused_omitted=omitted)
+    unassigned = tuple(told.get("unassigned") or ())
+    return replace(spec, refused=refused, refused_omitted=omitted, unassigned=unassigned)
 
 
 def _waited_for(read: ReadSpec) -> object:

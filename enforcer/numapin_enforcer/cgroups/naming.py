@@ -120,6 +120,15 @@ class CgroupNaming:
         between = () if qos is Qos.GUARANTEED else (qos.lower(),)
         return self._path("kubepods", *between, f"pod{pod_uid}")
 
+    def container_paths(self, pod: str, container_id: str) -> tuple[str, ...]:
+        """Where the cgroup of a pod's container can be, by its runtime."""
+        if self.driver is Driver.CGROUPFS:
+            names: tuple[str, ...] = (container_id, f"crio-{container_id}")
+        else:
+            runtimes = ("cri-containerd", "crio", "docker")
+            names = tuple(f"{one}-{container_id}.scope" for one in runtimes)
+        return tuple(f"{pod}/{name}" for name in names)
+
     def parse(self, path: str) -> CgroupName:
         """What the cgroup at `path` is.
 

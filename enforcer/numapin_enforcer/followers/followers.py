@@ -12,6 +12,7 @@ from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.pass_values import Pass
+from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.state import Part, State, States
 
@@ -40,6 +41,7 @@ class Followers:
     slices: Slices
     observed: Observed
     outside: Outside
+    start_gates: StartGates
 
     in_order: dict[Part, Follower] = field(init=False)
     """All of them, in the order in which they follow."""
@@ -55,6 +57,7 @@ class Followers:
             Part.SLICES: self.slices,
             Part.CLAIMS: self.observed,
             Part.OUTSIDE: self.outside,
+            Part.START_GATE: self.start_gates,
         }
 
     def follow(self, one: Pass) -> None:
@@ -90,6 +93,7 @@ class Followers:
             unbound_memory=self.observed.unbound.found,
             drift_count=self.changes.count.total,
             drift_causes=self.changes.count.causes,
+            start_gate=self.start_gates.status(one),
         )
         evidence = self.outside.evidence(one.naming, facts.evidence)
         return replace(

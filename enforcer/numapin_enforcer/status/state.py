@@ -34,6 +34,7 @@ class Part(IntEnum):
     RETRIED_LACKS = auto()
     SAVING = auto()
     WATCH = auto()
+    START_GATE = auto()
 
 
 @dataclass(frozen=True, slots=True)

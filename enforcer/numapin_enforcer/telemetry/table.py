@@ -6,6 +6,7 @@ from numapin_api.conditions.reasons import REFUSAL_REASONS, Reason
 from numapin_daemon.telemetry.metric import SECONDS_BUCKETS, Kind, Metric
 from numapin_daemon.telemetry.process_table import PROCESS_METRICS, WATCH_AGE
 from numapin_enforcer.plan.drift import Cause
+from numapin_enforcer.start_gate.births import PINNED, SHARED
 from numapin_enforcer.telemetry.kubelet_names import KUBELET_METRICS
 
 MISPINNED_REASONS: Final = (
@@ -104,6 +105,14 @@ IN_FORCE_SECONDS: Final = Metric(
     begins_with=((),),
     buckets=SECONDS_BUCKETS,
 )
+STARTS: Final = Metric(
+    "numapin_container_starts_total",
+    Kind.COUNTER,
+    "Containers of the start gate that have started. Pinned: with their CPUs and NUMA nodes, read "
+    "from the kernel before their first process ran; Shared: without.",
+    ("began",),
+    begins_with=((PINNED,), (SHARED,)),
+)
 REFUSED: Final = Metric(
     "numapin_refused",
     Kind.GAUGE,
@@ -164,6 +173,7 @@ METRICS: Final = (
     PASS_SECONDS,
     PASS_AGE,
     IN_FORCE_SECONDS,
+    STARTS,
     REFUSED,
     FREE_CPUS,
     LARGEST_BLOCK,

@@ -97,8 +97,8 @@ def operator(plane: ControlPlane, port: int) -> Agent:
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
     """The enforcer of the node of `kubelet`."""
     runtime = kubelet.runtime
-    folders = (f"--cri-socket={runtime.socket}", f"--cdi-dir={runtime.cdi}")
-    options = (*_node_options(kubelet), *folders)
+    sockets = (f"--cri-socket={runtime.socket}", f"--nri-socket={runtime.nri_socket}")
+    options = (*_node_options(kubelet), *sockets, f"--cdi-dir={runtime.cdi}")
     return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 

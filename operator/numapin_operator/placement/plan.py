@@ -29,6 +29,7 @@ from numapin_operator.placement.assignment.refusals import (
     steady,
 )
 from numapin_operator.placement.assignment.size_limit import SizeLimit
+from numapin_operator.placement.assignment.start_gate import start_gate_of, unassigned
 from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.machine.in_use import (
     account_unbound,
@@ -157,11 +158,24 @@ def plan_with(
     }
     spec = _spec(policy, node, held_cpus(policy, node, settled), in_order(kept, trial.entries))
     spec = _with_refusals(spec, refused, resized.refused, room, previous)
+    spec = _with_start_gate(spec, policy, pods, [one.pod.uid for one in queue.waiting])
     if trial.untried:
         omitted = (spec.refused_omitted or 0) + trial.untried
         spec = replace(spec, refused_omitted=omitted)
     as_before = {} if starter and starter.begun else settled
     return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted, settled=as_before)
+
+
+def _with_start_gate(
+    spec: NodeAssignmentSpec, policy: NodePolicy, pods: Iterable[PodView], waiting: Iterable[str]
+) -> NodeAssignmentSpec:
+    """The spec with the pods for which the node's enforcer must wait, and must not."""
+    gate = start_gate_of(policy.spec, binds_memory=policy.binds_memory)
+    if gate is None:
+        return spec
+    assigned = (one.pod_uid for one in spec.containers)
+    decided = frozenset((*assigned, *(one.pod_uid for one in spec.refused), *waiting))
+    return replace(spec, start_gate=gate, unassigned=unassigned(gate, pods, decided))
 
 
 def _with_refusals(

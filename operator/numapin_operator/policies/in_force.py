@@ -56,6 +56,8 @@ def as_written(policy: PolicyView, assignment: AssignmentView) -> PolicyView:
         "mode": spec.mode,
         "cpu_quota": spec.cpu_quota,
         "isolation": spec.isolation,
+        "start_gate": "Wait" if spec.start_gate else "None",
+        "start_timeout": f"{spec.start_gate.timeout_milliseconds}ms" if spec.start_gate else "1s",
         "reserved": _reserved(spec.pools),
         "isolated_cpus": _isolated(policy.spec, spec, assignment.topology),
         "dynamic": policy.spec.dynamic.model_copy(update={"pod_selector": NO_POD}),

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
+from numapin_api.meta.matching import Labels, selects
 from numapin_api.meta.selectors import LabelSelector
-from numapin_operator.observe.stores.selectors import Labels, selects
 from numapin_operator.placement import PodView
 
 

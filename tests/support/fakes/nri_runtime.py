@@ -81,7 +81,7 @@ class FakeNri:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._ready.wait()
 
-    async def call(
+    async def ask(
         self, method: str, message: Message, service: str = PLUGIN_SERVICE
     ) -> pb.TtrpcResponse:
         """Call the plug-in; its whole answer."""
@@ -96,7 +96,7 @@ class FakeNri:
 
     async def create(self, request: pb.CreateContainerRequest) -> tuple[str, str]:
         """Ask about a new container; the CPUs and NUMA nodes of the answer."""
-        answer = await self.call("CreateContainer", request)
+        answer = await self.ask("CreateContainer", request)
         assert not answer.status.code, answer.status.message
         cpu = pb.CreateContainerResponse.FromString(answer.payload).adjust.linux.resources.cpu
         return cpu.cpus, cpu.mems
@@ -136,9 +136,9 @@ class FakeNri:
         configure = pb.ConfigureRequest(
             runtime_name="fake", runtime_version="v1", request_timeout=2000
         )
-        answer = await self.call("Configure", configure)
+        answer = await self.ask("Configure", configure)
         self.subscribed = pb.ConfigureResponse.FromString(answer.payload).events
         for more in (True, False):
-            answer = await self.call("Synchronize", pb.SynchronizeRequest(more=more))
+            answer = await self.ask("Synchronize", pb.SynchronizeRequest(more=more))
             assert pb.SynchronizeResponse.FromString(answer.payload).more is more
         self._ready.set()

@@ -60,6 +60,7 @@ GOOD_POLICIES: dict[str, dict[str, Any]] = {
         "releaseDelay": "9999h",
         "dynamic": {"notice": "250ms", "movePause": "1us2ns"},
     },
+    "a start that waits as long as it may": {"startGate": "Wait", "startTimeout": "1500ms"},
     "durations as short as they can be": {"releaseDelay": "0", "dynamic": {"notice": "0h"}},
     "every node but the control plane": {
         "nodes": {
@@ -189,6 +190,11 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "days": ({"dynamic": {"movePause": "1d"}}, "this is not a duration"),
     "a longer duration": ({"releaseDelay": "9999h1ns"}, "a duration is at most 9999h"),
     "a duration that Go cannot hold": ({"releaseDelay": "99999999h"}, "spec.releaseDelay"),
+    "a start that waits for nothing": ({"startTimeout": "0s"}, "startTimeout is more than 0s"),
+    "a start that waits too long": ({"startTimeout": "1501ms"}, "startTimeout is more than 0s"),
+    "a start that waits for days": ({"startTimeout": "10000h"}, "a duration is at most 9999h"),
+    "a start without a unit": ({"startTimeout": "1"}, "this is not a duration"),
+    "another start gate": ({"startGate": "Never"}, 'supported values: "None", "Wait"'),
     "a partition": ({"isolation": "Partition"}, '"Partition": supported values: "Cpuset"'),
     "an isolated partition": (
         {"isolation": "IsolatedPartition"},

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import Final, Protocol
+from typing import Final
 
 from numapin_enforcer.runtime.nri.frames import (
     PLUGIN,
@@ -16,10 +16,7 @@ from numapin_enforcer.runtime.nri.frames import (
 from numapin_enforcer.runtime.nri.messages import (
     PLUGIN_SERVICE,
     UNIMPLEMENTED,
-    NriContainer,
     Request,
-    RuntimeTimeouts,
-    Sets,
     adjustment,
     answered,
     read_configuration,
@@ -32,6 +29,7 @@ from numapin_enforcer.runtime.nri.messages import (
     subscription,
     synchronized,
 )
+from numapin_enforcer.runtime.nri.values import NriError, Plugin, RuntimeTimeouts
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -45,32 +43,12 @@ MOST_CALLS: Final = 64
 makes one after the other."""
 
 
-class NriError(Exception):
-    """The runtime does not use the plug-in; `str` says why."""
-
-
 class NriClosedError(NriError):
     """The runtime has closed the connection, as when it ends or drops the plug-in."""
 
 
 class NriRefusedError(NriError):
     """The runtime does not want the plug-in."""
-
-
-class Plugin(Protocol):
-    """What answers the runtime. No call may fail: an error keeps the container from starting."""
-
-    def registered(self, about: RuntimeTimeouts) -> None:
-        """The runtime calls from now on."""
-        ...
-
-    async def create(self, container: NriContainer) -> Sets | None:
-        """What a new container must be made with; None to leave it as it is."""
-        ...
-
-    async def start(self, container: NriContainer) -> None:
-        """The container has its cgroup, and its first process runs once this returns."""
-        ...
 
 
 class Connection:

@@ -1,14 +1,13 @@
 """The messages of NRI: what the runtime asks, and what it is answered. Does no I/O."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.generated import nri_v1alpha1_pb2 as pb
 from numapin_enforcer.runtime.nri.frames import NriProtocolError
+from numapin_enforcer.runtime.nri.values import NriContainer, RuntimeTimeouts, Sets
 
 Read = TypeVar("Read", bound=Message)
 
@@ -29,52 +28,6 @@ class Request:
     service: str
     method: str
     payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class NriContainer:
-    """A container that is made or started, as the runtime describes it.
-
-    Attributes:
-        id: its id.
-        name: its name in the pod.
-        pod_uid: the UID of its pod; `namespace`, `pod`: its name.
-        labels: the labels of its pod.
-        cgroup_parent: the cgroup of its pod, as the kubelet names it to the runtime.
-        cpu_shares: the weight of its CPU request; 0 if it is not set.
-        quota_us: its CFS limit in a period of `period_us`; 0 if it has none.
-    """
-
-    id: str
-    name: str
-    pod_uid: str
-    namespace: str = ""
-    pod: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    cgroup_parent: str = ""
-    cpu_shares: int = 0
-    quota_us: int = 0
-    period_us: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Sets:
-    """What a container is to be made with; an empty set means what it would have anyway."""
-
-    cpus: CpuSet = CpuSet()
-    mems: MemSet = MemSet()
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeTimeouts:
-    """What the runtime says of itself when it configures the plug-in.
-
-    `request_seconds` is how long it waits for an answer before it drops the plug-in; 0 if unknown.
-    """
-
-    runtime: str
-    version: str
-    request_seconds: float
 
 
 def read_request(payload: bytes) -> Request:
@@ -162,6 +115,8 @@ def _container(pod: pb.PodSandbox, one: pb.Container) -> NriContainer:
         cpu_shares=cpu.shares.value,
         quota_us=max(cpu.quota.value, 0),
         period_us=cpu.period.value,
+        cpus=cpu.cpus,
+        mems=cpu.mems,
     )
 
 

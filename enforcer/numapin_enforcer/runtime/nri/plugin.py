@@ -8,13 +8,19 @@ from typing import Final
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.worker import Worker
-from numapin_enforcer.runtime.nri.connection import Connection, NriError, Plugin
 from numapin_enforcer.runtime.nri.frames import NriProtocolError
-from numapin_enforcer.runtime.nri.messages import NriContainer, RuntimeTimeouts, Sets
+from numapin_enforcer.runtime.nri.values import (
+    NriContainer,
+    NriError,
+    Plugin,
+    RuntimeTimeouts,
+    Sets,
+)
 
 NAME: Final = "numapin"
-INDEX: Final = "90"
-"""Plug-ins are called in the order of their indices: this one after most others."""
+INDEX: Final = "99"
+"""Plug-ins are called in the order of their indices: this one last. A container whose CPUs two of
+them set is not created, and only a later one sees what an earlier one has set."""
 
 LOOK_SECONDS: Final = 5.0
 """How often to look for a socket that is not there."""
@@ -74,6 +80,12 @@ class NriPlugin:
             return f"the runtime has not registered the plug-in yet ({self.socket})"
         return f"{self._worker.problem} ({self.socket})"
 
+    @property
+    def is_connecting(self) -> bool:
+        """Whether the runtime will call in a moment, for all that is known."""
+        is_sound = self._worker.problem is None and not self._is_missing
+        return self._is_wanted and self.about is None and is_sound
+
     async def run(self) -> None:
         """Serve while it is wanted, until cancelled."""
         await self._worker.run()
@@ -86,6 +98,13 @@ class NriPlugin:
             if not was_missing:
                 self._wake()
             return LOOK_SECONDS
+        await self._connect_and_serve()
+        return None
+
+    async def _connect_and_serve(self) -> None:
+        """Serve one connection. What it needs is imported here: that saves 1 MiB on other nodes."""
+        from numapin_enforcer.runtime.nri.connection import Connection  # noqa: PLC0415
+
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 reader, self._writer = await asyncio.open_unix_connection(self.socket)
@@ -98,7 +117,6 @@ class NriPlugin:
                 raise
         finally:
             self._end()
-        return None
 
     def _end(self) -> None:
         assert self._writer is not None

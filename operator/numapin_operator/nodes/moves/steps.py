@@ -18,9 +18,9 @@ from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import duration_seconds, epoch_seconds, time_text
+from numapin_api.meta.matching import selects
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_operator.observe.assignments.view import AssignmentView
-from numapin_operator.observe.stores.selectors import selects
 from numapin_operator.placement import (
     MoveRules,
     PodView,

@@ -70,6 +70,7 @@ def is_printed_alike(one: NodeAssignmentSpec, other: NodeAssignmentSpec) -> bool
         refused=one.refused,
         refused_omitted=one.refused_omitted,
         refused_resizes=one.refused_resizes,
+        unassigned=one.unassigned,
     )
 
 

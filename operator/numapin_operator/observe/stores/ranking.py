@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
+from numapin_api.meta.matching import Labels
 from numapin_operator.observe.records import PolicyView
-from numapin_operator.observe.stores.selectors import Demand, Labels, demands, selects_node
+from numapin_operator.observe.stores.selectors import Demand, demands, selects_node
 
 K = TypeVar("K")
 

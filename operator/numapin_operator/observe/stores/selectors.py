@@ -1,14 +1,11 @@
-"""Label selectors: whether labels match, and what a policy demands of nodes. Does no I/O."""
+"""What a policy demands of the labels of nodes. Does no I/O."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.meta.matching import ABSENCE, Labels, holds, selects
 from numapin_api.meta.selectors import LabelSelector, LabelSelectorRequirement
-
-Labels = Mapping[str, str]
-
-_ABSENCE: Final = frozenset({"NotIn", "DoesNotExist"})
 
 
 class Demand(NamedTuple):
@@ -21,29 +18,11 @@ class Demand(NamedTuple):
     @property
     def is_absence(self) -> bool:
         """Whether nodes without the label satisfy it."""
-        return self.operator in _ABSENCE
+        return self.operator in ABSENCE
 
     def matches(self, labels: Labels) -> bool:
         """Whether labels satisfy it."""
-        return _holds(self, labels)
-
-
-def selects(selector: LabelSelector | None, labels: Labels) -> bool:
-    """Whether labels match; no selector and an empty one match everything.
-
-    Source: Kubernetes, `metav1.LabelSelectorAsSelector`.
-    """
-    if selector is None:
-        return True
-    return selector.match_labels.items() <= labels.items() and all(
-        _holds(one, labels) for one in selector.match_expressions
-    )
-
-
-def _holds(demand: Demand | LabelSelectorRequirement, labels: Labels) -> bool:
-    value = labels.get(demand.key)
-    has = value is not None and (not demand.values or value in demand.values)
-    return has != (demand.operator in _ABSENCE)
+        return holds(self, labels)
 
 
 def selects_node(spec: CpuPolicySpec, labels: Labels) -> bool:

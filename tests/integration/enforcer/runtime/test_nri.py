@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_enforcer.runtime.nri.messages import NriContainer, RuntimeTimeouts, Sets
 from numapin_enforcer.runtime.nri.plugin import NriPlugin
+from numapin_enforcer.runtime.nri.values import NriContainer, RuntimeTimeouts, Sets
 from support.real.played_kubelet import FIRST_ACT, Kubelet
 from support.real.waiting import eventually
 

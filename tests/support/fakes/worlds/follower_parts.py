@@ -26,6 +26,7 @@ from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
+from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.systemd.updater import SliceUpdater
 from support.fakes.kernels.pods import ModelFinder
 from support.fakes.manual_clock import ManualClock
@@ -81,6 +82,7 @@ class Outer:
             slices=Slices(containers, SliceUpdater(lambda: self.systemd, wake, clock)),
             observed=observed,
             outside=Outside(pods, containers, observed, finder),
+            start_gates=StartGates(containers, self.folder / "nri.sock", self.folder, wake, clock),
         )
 
 

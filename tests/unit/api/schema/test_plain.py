@@ -106,13 +106,13 @@ def without_null(value: Any) -> Any:
 
 def without_omitted(model: WireModel, form: Form) -> dict[str, Any]:
     """A model as JSON, without the fields that plain values do not have."""
-    kind, as_set = type(model), type(model).__name__ in form.as_json
+    kind, as_set = type(model), type(model).__name__ in form.as_json  # passed on as it is
     wire = model.model_dump(mode="json", by_alias=True, exclude_unset=as_set)
     for name, field in kind.model_fields.items():
         value, key = getattr(model, name), str(field.alias)
         if name in form.omitted.get(kind.__name__, ()):
             wire.pop(key, None)
-        elif isinstance(value, WireModel):
+        elif isinstance(value, WireModel) and not as_set:
             wire[key] = without_omitted(value, form)
         elif key in wire and isinstance(value, tuple) and value and isinstance(value[0], WireModel):
             wire[key] = [without_omitted(one, form) for one in value]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
+from numapin_api.meta.matching import selects
 from numapin_api.meta.selectors import LabelSelector
-from numapin_operator.observe.stores.selectors import selects
 from numapin_operator.policies.selection import mark_selected, unsupported_fields
 from support.values.operator import pod_view
 

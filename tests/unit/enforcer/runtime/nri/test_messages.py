@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.generated import nri_v1alpha1_pb2 as pb
-from numapin_enforcer.runtime.nri import messages
+from numapin_enforcer.runtime.nri import messages, values
 from numapin_enforcer.runtime.nri.frames import NriProtocolError
 from support.fakes.nri_runtime import UID, new_container
 
@@ -60,7 +60,7 @@ def test_field_numbers_are_those_of_nri(message: str, field: str, number: int) -
 def test_a_container_is_read() -> None:
     request = new_container("main", labels={"app": "x"}, cgroup_parent="/kubepods/podX")
     read = messages.read_container(request.SerializeToString())
-    assert read == messages.NriContainer(
+    assert read == values.NriContainer(
         id="a" * 64,
         name="main",
         pod_uid=UID,
@@ -93,7 +93,7 @@ def test_creations_and_starts_are_subscribed_to() -> None:
 
 
 def test_only_sets_are_answered() -> None:
-    sets = messages.Sets(CpuSet.parse("1,3"), MemSet.parse("0"))
+    sets = values.Sets(CpuSet.parse("1,3"), MemSet.parse("0"))
     made = pb.CreateContainerResponse.FromString(messages.adjustment(sets))
     cpu = pb.LinuxCPU(cpus="1,3", mems="0")
     linux = pb.LinuxContainerAdjustment(resources=pb.LinuxResources(cpu=cpu))

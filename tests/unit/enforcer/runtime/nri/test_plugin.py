@@ -12,8 +12,8 @@ from numapin_api.cpuset import CpuSet
 from numapin_enforcer.runtime.generated import nri_v1alpha1_pb2 as pb
 from numapin_enforcer.runtime.nri.connection import MOST_CALLS
 from numapin_enforcer.runtime.nri.frames import PLUGIN, RUNTIME, Frame, Kind, encode
-from numapin_enforcer.runtime.nri.messages import NriContainer, RuntimeTimeouts, Sets
 from numapin_enforcer.runtime.nri.plugin import NriPlugin
+from numapin_enforcer.runtime.nri.values import NriContainer, RuntimeTimeouts, Sets
 from support.fakes.nri_runtime import FakeNri, new_container
 from support.real.waiting import eventually
 
@@ -64,7 +64,7 @@ async def test_it_registers_and_answers(
     runtime: FakeNri, plugin: NriPlugin, answers: Answers
 ) -> None:
     await runtime.until_ready()
-    assert runtime.registered == [("numapin", "90")]
+    assert runtime.registered == [("numapin", "99")]
     assert runtime.subscribed == 0b101000
     await eventually(lambda: plugin.about)
     assert answers.about == plugin.about == RuntimeTimeouts("fake", "v1", 2.0)
@@ -78,10 +78,10 @@ async def test_a_start_is_known_in_both_forms(
 ) -> None:
     await runtime.until_ready()
     one, other = new_container("one"), new_container("other")
-    await runtime.call("StartContainer", one)
+    await runtime.ask("StartContainer", one)
     event = pb.StateChangeEvent(event=pb.START_CONTAINER, pod=other.pod, container=other.container)
-    await runtime.call("StateChange", event)
-    await runtime.call("StateChange", pb.StateChangeEvent(event=pb.UNKNOWN, pod=other.pod))
+    await runtime.ask("StateChange", event)
+    await runtime.ask("StateChange", pb.StateChangeEvent(event=pb.UNKNOWN, pod=other.pod))
     assert answers.started == ["one", "other"]
 
 
@@ -107,15 +107,15 @@ async def test_a_defect_leaves_the_container_as_it_is(
 
 async def test_other_calls_are_not_implemented(runtime: FakeNri, plugin: NriPlugin) -> None:
     await runtime.until_ready()
-    answer = await runtime.call("UpdateContainer", new_container())
+    answer = await runtime.ask("UpdateContainer", new_container())
     assert (answer.status.code, answer.status.message) == (
         12,
         "there is no call 'UpdateContainer' here",
     )
-    answer = await runtime.call("Configure", new_container(), service="x" * 1000)
+    answer = await runtime.ask("Configure", new_container(), service="x" * 1000)
     assert answer.status.code == 12
     assert len(answer.status.message) < 200
-    assert not (await runtime.call("Shutdown", pb.SynchronizeRequest())).status.code
+    assert not (await runtime.ask("Shutdown", pb.SynchronizeRequest())).status.code
 
 
 async def test_it_registers_again_when_it_was_dropped(runtime: FakeNri, plugin: NriPlugin) -> None:
@@ -133,7 +133,7 @@ async def test_a_call_in_flight_ends_with_its_connection(
     runtime: FakeNri, plugin: NriPlugin, answers: Answers
 ) -> None:
     await runtime.until_ready()
-    slow = asyncio.create_task(runtime.call("CreateContainer", new_container("slow")))
+    slow = asyncio.create_task(runtime.ask("CreateContainer", new_container("slow")))
     await asyncio.sleep(0.05)
     runtime.drop()
     await runtime.until_ready()
@@ -219,7 +219,7 @@ async def test_a_flood_of_calls_ends_the_connection(
 ) -> None:
     await runtime.until_ready()
     calls = [
-        asyncio.create_task(runtime.call("CreateContainer", new_container("slow")))
+        asyncio.create_task(runtime.ask("CreateContainer", new_container("slow")))
         for _ in range(MOST_CALLS + 1)
     ]
     await eventually(lambda: len(runtime.registered) == 2)

@@ -228,6 +228,7 @@ def test_mode_none_releases_the_cgroups_and_keeps_the_assignment() -> None:
         "isolation": "Cpuset",
         "containers": [],
         "refused": [],
+        "unassigned": [],
     }
     released = assignment_view(spec.to_wire(), enforcer_status(2), generation=2)
     decision = decide(picture(released, pod_view("a"), policies=(policy,)))

@@ -62,6 +62,8 @@ ROWS: list[Any] = [
     ("`placement`", {"placement": {"numaNodes": "Spread"}}, "2-3", "InForce"),
     ("`cpuQuota`", {"cpuQuota": "Keep"}, "2-3", "InForce"),
     ("`onUnsatisfiable`", {"onUnsatisfiable": "Evict"}, "2-3", "InForce"),
+    ("`startGate`", {"startGate": "Wait"}, "2-3", "InForce"),
+    ("`startGate`", {"startTimeout": "500ms"}, "2-3", "InForce"),
     ("`releaseDelay`", {"releaseDelay": "5m"}, "2-3", "InForce"),
     ("`rollout`", {"rollout": {"maxConcurrent": 1}}, "2-3", "InForce"),
     ("`isolatedCPUs`", {"isolatedCPUs": "ExclusiveOnly"}, "2-3", "InForce"),

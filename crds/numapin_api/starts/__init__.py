@@ -1,0 +1,1 @@
+"""Containers that wait for their assignment before they start."""

@@ -1,0 +1,1 @@
+"""Has containers made with their CPUs and NUMA nodes, where the runtime asks before."""
