@@ -104,6 +104,16 @@ def test_the_annotation_of_pods_is_an_option_as_it_is_a_component(
     assert names.CPUS_ANNOTATION in json.dumps(policy)
 
 
+def test_holding_pods_is_an_option_as_it_is_a_component(helm: Helm) -> None:
+    folder = ROOT / "manifests" / "components" / "holding"
+    texts = [(folder / f"{one}.yaml").read_text() for one in ("rbac", "admission", "gate")]
+    wanted = by_name("---\n".join(texts))
+    found = helm.template("holding.enabled=true")
+    assert found.keys() - helm.template().keys() == wanted.keys()
+    for key, body in wanted.items():
+        assert comparable(found[key]) == comparable(body), key
+
+
 def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     component = ROOT / "manifests" / "components" / "eviction" / "rbac.yaml"
     wanted = by_name(component.read_text())
