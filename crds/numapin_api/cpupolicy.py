@@ -180,6 +180,11 @@ class MemoryPolicy(WireModel):
 class PlacementPolicy(WireModel):
     """Which of several places is taken."""
 
+    nodes: Literal["Pack", "Spread"] = Field(
+        default="Pack",
+        description="Which node a held pod gets (onUnsatisfiable: Hold) if it fits on several. "
+        "Pack: the one with the fewest free CPUs. Spread: the one with the most.",
+    )
     numa_nodes: Literal["None", "Packed", "Spread"] = Field(
         default="None",
         description="Which NUMA node a pod or container gets that fits on several of them, each "
@@ -378,8 +383,8 @@ class CpuPolicySpec(WireModel):
     on_unsatisfiable: Literal["Share", "Evict", "Hold"] = Field(
         default="Share",
         description="What happens to a pod that is refused CPUs or memory. Share: it runs in the "
-        "shared pool. Evict: it is evicted.",
-        json_schema_extra=not_yet("Hold"),
+        "shared pool. Evict: it is evicted. Hold: pods of namespaces that opt in are not bound "
+        "before a node has a place for them; others, and those that are bound, as with Share.",
     )
     publish: Publish = Field(
         default_factory=Publish, description="What is written for other programs to read."

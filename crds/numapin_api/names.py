@@ -44,6 +44,16 @@ HEARTBEAT_LABELS: Final = {
 REFUSED_ANNOTATION: Final = f"{GROUP}/refused"
 """On refused pods: the reason and the numbers, for people; see docs/operations.md."""
 
+HELD_ANNOTATION: Final = f"{GROUP}/held"
+"""On pods that wait for a node: the reason and the numbers, for people; see docs/holding.md."""
+
+HOLD_GATE: Final = f"{GROUP}/placement"
+"""The scheduling gate of pods that wait until a node has a place for them."""
+
+HOLD_LABEL: Final = f"{GROUP}/hold"
+HOLD_ENABLED: Final = "enabled"
+"""Label and value of namespaces of which pods may be held."""
+
 CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
 """On pods: which exclusive CPUs each container has, and which will leave it; see docs/notice.md."""
 

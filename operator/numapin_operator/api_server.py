@@ -1,7 +1,7 @@
 """The API server as the operator reads and writes it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from numapin_api import names
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
@@ -230,6 +230,11 @@ class ApiCluster:
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         await self._api.create(PODS, body, "eviction")
+
+    async def patch_held(self, pod: Key, patch: dict[str, Any]) -> None:
+        """Patch a pod; the patch names the UID and the version that it is for."""
+        manager = names.OPERATOR_FIELD_MANAGER
+        await self._api.merge_patch(PODS, pod, patch, field_manager=manager)
 
     async def annotate(
         self, pod: Key, uid: str, text: str | None, name: str = names.CPUS_ANNOTATION

@@ -33,6 +33,7 @@ from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS, describe_o
 from numapin_operator.observe.informers import (
     build_informers,
     catch_up_if_allowed,
+    held_informer,
     revision_informer,
 )
 from numapin_operator.observe.policy_source.history import HistoryCheck
@@ -116,7 +117,15 @@ class Application:
         self._state.assignment_sent = self._paths.reported
         self._state.node_reported = self._reported
         leading, written = self._leadership.leading, self._written
-        self._lasting = Lasting(self._cluster, self._state, leading, self.clock, meter, written)
+        self._lasting = Lasting(
+            self._cluster,
+            self._state,
+            leading,
+            self.clock,
+            meter,
+            written,
+            held_pods=partial(held_informer, self._api),
+        )
 
     def serve_only(self, portion: Portion, meter: Meter) -> None:
         """Decide about the nodes of one shard, and observe no others; call it before all else.
@@ -125,6 +134,7 @@ class Application:
         """
         self._count_in(meter)
         self._informers = build_informers(self._api, self._state, portion.has)
+        self._state.is_divided = portion.shards > 1
         self._lasting = replace(self._lasting, portion=portion)
 
     def read(self) -> Values:
@@ -228,6 +238,7 @@ class Application:
             lambda: term.outputs.statuses.state() if (term := self._term) else NO_NODES,
             lambda: len(self._state.policies),
             lambda: term.outputs.evictor.waiting if (term := self._term) else 0,
+            lambda: self._state.held.waiting,
             lambda: term.numa_nodes.read() if (term := self._term) else {},
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from numapin_api import names
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
@@ -123,6 +123,12 @@ class Cluster(Protocol):
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Evict a pod if it still has that UID; a disruption budget may refuse it."""
+
+    async def patch_held(self, pod: Key, patch: dict[str, Any]) -> None:
+        """Open a held pod's gate, if it is still as it was observed.
+
+        Raises InvalidError too: its affinity cannot be narrowed so.
+        """
 
     async def annotate(
         self, pod: Key, uid: str, text: str | None, name: str = names.CPUS_ANNOTATION

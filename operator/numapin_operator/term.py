@@ -13,6 +13,7 @@ from numapin_operator.annotation.refusal_writer import RefusalAnnotations
 from numapin_operator.annotation.writer import WORKERS as ANNOTATING
 from numapin_operator.annotation.writer import PodAnnotations
 from numapin_operator.cluster import Cluster
+from numapin_operator.holding.controller import Planning, PodHolding, Watch
 from numapin_operator.noderesourcetopology.publisher import WORKERS as PUBLISHING
 from numapin_operator.noderesourcetopology.publisher import NoPublisher, Publisher
 from numapin_operator.nodes.controller import Controller
@@ -54,6 +55,7 @@ class Lasting:
         publishes: whether NodeResourceTopologies are written where a policy says so.
         heartbeats: watches the heartbeats of enforcers for a term; None if nobody does.
         portion: the nodes that this operator plans; None for all.
+        held_pods: makes the informer of pods that are not bound; None if nobody holds any.
     """
 
     cluster: Cluster
@@ -69,6 +71,7 @@ class Lasting:
     publishes: bool = False
     heartbeats: Callable[[], Coroutine[Any, Any, None]] | None = None
     portion: Portion | None = None
+    held_pods: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,7 @@ class Term:
         statuses = StatusWriter(cluster, state, lasting.leading, clock)
         events = RefusalEvents(cluster, clock)
         evictor = Evictor(cluster, state, events, lasting.leading, clock)
-        if (portion := lasting.portion) is not None:
-            statuses.sharing = Sharing(portion.shard, portion.shards)
-            evictor.pause_seconds *= portion.shards
+        _share(lasting.portion, statuses, evictor)
         evictor.history = lasting.evictions
         evictor.on_result = partial(lasting.meter.add, EVICTIONS)
         self.outputs = Outputs(statuses, events, evictor, lasting.meter, lasting.written)
@@ -125,6 +126,16 @@ class Term:
         self._publisher = self._make_publisher(lasting)
         self.outputs.assigned, state.counted = self._assigned, self._publisher.tell
         state.wake = self.queue.add
+        self._holding = self._hold(lasting)
+
+    def _hold(self, lasting: Lasting) -> PodHolding | None:
+        """What holds pods; of several shards one opens the gates, and none holds any."""
+        portion, watch = lasting.portion, lasting.held_pods
+        if watch is None or (portion is not None and portion.shard != 0):
+            return None
+        planning = Planning(self.controller.foresee, self.queue.add, watch)
+        events, clock = self.outputs.events, lasting.clock
+        return PodHolding(lasting.cluster, lasting.state, planning, events, clock)
 
     def _make_publisher(self, lasting: Lasting) -> Publisher | NoPublisher:
         policy_of = self.controller.policy_of
@@ -138,6 +149,8 @@ class Term:
         self._publisher.tell(picture.name)
         if self._measures_numa:
             self.numa_nodes.note(picture.name, present_machine(picture))
+        if self._holding is not None:
+            self._holding.settled(picture)
 
     def _note_edit(self, node: str) -> None:
         """An annotation of a pod of a node was changed by somebody, or by us."""
@@ -160,6 +173,8 @@ class Term:
             parts.append(Part("annotating", self._annotations.work, ANNOTATING))
         if self._refusals is not None:
             parts.append(Part("telling refused pods", self._refusals.work, TELLING))
+        if self._holding is not None:
+            parts.append(Part("held pods", self._holding.run))
         if self._heartbeats is not None:
             parts.append(Part("heartbeats", self._heartbeats))
         return tuple(parts)
@@ -174,3 +189,10 @@ class Term:
                         tasks.create_task(part.run(), name=f"{part.name} {number}")
         finally:
             self._state.tell_nobody()
+
+
+def _share(portion: Portion | None, statuses: StatusWriter, evictor: Evictor) -> None:
+    """Have one of several shards count and evict as one of them."""
+    if portion is not None:
+        statuses.sharing = Sharing(portion.shard, portion.shards)
+        evictor.pause_seconds *= portion.shards

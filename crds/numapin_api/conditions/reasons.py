@@ -244,6 +244,16 @@ class Reason(StrEnum):
         "WaitingForEndingPods",
         "The pod gets CPUs of its own once pods that are ending have released theirs.",
     )
+    HELD = "Held", "The pod stays pending until a node has a place for it."
+    NOT_HELD = (
+        "NotHeld",
+        "The pod's scheduling gate was opened without a place: its namespace has not opted in, no "
+        "policy holds it, or the scheduler looks at more than numapin does.",
+    )
+    PLACE_LOST = (
+        "PlaceLost",
+        "The pod was opened for a node and not bound there in time; its place is free again.",
+    )
     WAITING_FOR_MOVES = (
         "WaitingForMoves",
         "The pod gets CPUs of its own once other containers have been moved.",

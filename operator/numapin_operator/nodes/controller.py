@@ -11,7 +11,7 @@ from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.assignment_writer import AssignmentWriter
-from numapin_operator.nodes.decide import Decision, NodePicture, decide
+from numapin_operator.nodes.decide import Decision, NodePicture
 from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory
 from numapin_operator.nodes.decide.waits import with_waits
 from numapin_operator.nodes.lookups.absence import Absences, BehindError
@@ -19,6 +19,7 @@ from numapin_operator.nodes.lookups.claims import Claims
 from numapin_operator.nodes.node_objects import NodeObjects
 from numapin_operator.nodes.outputs import Outputs
 from numapin_operator.nodes.picture import picture_of
+from numapin_operator.nodes.reserving import decide_with_wishes
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import longest_backoff_seconds
 from numapin_operator.observe.records import PolicyView
@@ -31,6 +32,9 @@ from numapin_operator.telemetry.write_results import PERMANENT, STALE
 
 ATTEMPTS: Final = 5
 """How often a stale write is planned again at once, before the node has to wait."""
+
+UNBOUND_SECONDS: Final = 30.0
+"""How often pods with a place are looked for that are neither bound nor watched."""
 
 INTERNAL_ERROR: Final = "the operator cannot plan this node, its log has the traceback"
 
@@ -106,7 +110,7 @@ class Controller:
             picture = self._take_in(name, late)
             if await self._claims.read(picture):
                 picture = self._take_in(name, late)
-            decision = self._decide(picture)
+            picture, decision = self._decide(picture)
             try:
                 result = await self._writer.write(picture, decision)
             except ClientError as error:
@@ -121,9 +125,18 @@ class Controller:
                 self._settle(picture, decision)
                 self._outputs.assigned(replace(picture, assignment=result.assignment))
                 await self._objects.settle(name)
-                if late:
-                    raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in late)
+                self._mind_late(name, late)
                 return
+
+    def _mind_late(self, name: str, late: Sequence[PodView]) -> None:
+        """Have a node planned again that was planned with pods which its watch does not show.
+
+        A pod that no scheduler has bound may wait long: it was opened by hand after it got a place.
+        """
+        if behind := [pod for pod in late if pod.node]:
+            raise BehindError(f"Pod {pod.namespace}/{pod.name}" for pod in behind)
+        if late:
+            self._queue.add(name, at=self._clock.monotonic() + UNBOUND_SECONDS)
 
     def _take_in(self, name: str, late: Sequence[PodView]) -> NodePicture:
         """Give a node its turn if there is room, and begin the waits that its picture begins."""
@@ -143,11 +156,16 @@ class Controller:
             now=Moment(self._clock.now().timestamp(), self._clock.monotonic()),
         )
 
-    def _decide(self, picture: NodePicture) -> Decision:
+    def foresee(self, name: str) -> NodePicture:
+        """What would be decided by now; nothing of it is remembered."""
+        return self._picture(name, ())
+
+    def _decide(self, picture: NodePicture) -> tuple[NodePicture, Decision]:
+        """The decision, and the picture with the held pods that get a place by it."""
         began_seconds = self._clock.monotonic()
-        decision = decide(picture)
+        decided = decide_with_wishes(picture)
         self._outputs.meter.observe(PLAN_SECONDS, self._clock.monotonic() - began_seconds)
-        return decision
+        return decided
 
     def _remember(self, name: str, memory: NodeMemory) -> None:
         if memory == NOTHING:

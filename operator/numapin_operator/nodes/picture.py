@@ -29,8 +29,11 @@ def picture_of(
     if governing is not None:
         ranked = (governing, *ranked[1:])
     pods = pods_on(state, name, late)
+    known = {pod.uid for pod in pods} if state.held.pods else frozenset[str]()
+    wishes = tuple(one.pod for one in state.held.wishes_for(name) if one.uid not in known)
     if ranked:
         pods = mark_selected(ranked[0].spec.pods, pods, state.namespaces)
+        wishes = mark_selected(ranked[0].spec.pods, wishes, state.namespaces)
     return NodePicture(
         name,
         state.nodes.get(name),
@@ -40,13 +43,21 @@ def picture_of(
         release_delay=state.release_delay_of(name),
         lost=state.lost.get(name),
         as_lines=state.takes_lines(name),
+        wishes=wishes,
     )
 
 
 def pods_on(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:
-    """The pods bound to a node, under the UIDs that their cgroups carry."""
+    """The pods bound to a node, under the UIDs that their cgroups carry.
+
+    With those that wait for this node and have a place there.
+    """
     pods = tuple(state.pods_on(name))
     observed = {pod.uid for pod in pods}
     pods += tuple(pod for pod in late if pod.uid not in observed)
+    known = state.assignments.get(name)
+    if state.held.pods and known is not None:
+        held = state.held.with_place(name, known.spec.containers)
+        pods += tuple(one.pod for uid, one in held.items() if uid not in observed)
     node = state.nodes.get(name)
     return pods if node is None else with_static_uids(pods, node.uid)

@@ -13,6 +13,8 @@ from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.resources import Key
 from numapin_operator.observe.assignments.report import ReportView, TopologyView
 from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.observe.holding.held_pod import HeldPod
+from numapin_operator.observe.holding.store import HeldPods
 from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.observe.revisions import Revision, Revisions
 from numapin_operator.observe.stores.pod_index import PodIndex
@@ -61,6 +63,8 @@ class ClusterState:
         revisions: the generations of policies that have reached every node.
         writes_lines: whether enforcers may have reports of their own, and assignments with lines.
         gone: Nodes and pods that were observed and are gone.
+        held: pods that wait for a node, while they are watched.
+        is_divided: whether other shards have nodes that are not here.
         pod_bound: called with each bound pod that was not known before.
         pod_gone: called with the UID of each pod that ended or was deleted.
         assignment_sent: called with each NodeAssignment as the API server sent it.
@@ -83,6 +87,8 @@ class ClusterState:
     revisions: Revisions = field(default_factory=Revisions)
     writes_lines: bool = True
     gone: Tombstones = field(default_factory=Tombstones)
+    held: HeldPods = field(default_factory=HeldPods)
+    is_divided: bool = False
     pod_bound: Callable[[PodView], object] = _ignore
     pod_gone: Callable[[str], object] = _ignore
     assignment_sent: Callable[[Json], object] = _ignore
@@ -92,6 +98,7 @@ class ClusterState:
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(default_factory=Ranking)
     _release_delays: dict[str, str] = field(default_factory=dict)
+    _held_uids: dict[Key, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.revisions.changed = self._revision_changed
@@ -214,7 +221,7 @@ class ClusterState:
 
     def put_policy_view(self, policy: PolicyView) -> None:
         """Take in a decoded policy, unless it is not newer than what is known."""
-        self._policies_changed(dict(self.policies), self.policies.put(policy))
+        self._policies_changed(dict(self.policies), self.policies.put(self._here(policy)))
 
     def drop_policy(self, body: Json) -> None:
         """Take in that a policy was deleted; `body` is its last state."""
@@ -223,7 +230,32 @@ class ClusterState:
 
     def replace_policies(self, listed: Listed[PolicyView]) -> None:
         """Take in a list of all policies."""
+        listed = Listed(tuple(map(self._here, listed.states)), listed.version)
         self._policies_changed(dict(self.policies), self.policies.replace(listed))
+
+    def _here(self, policy: PolicyView) -> PolicyView:
+        """A policy with what has no effect while several shards divide the nodes."""
+        if not self.is_divided or policy.spec.on_unsatisfiable != "Hold":
+            return policy
+        return replace(policy, divided=("onUnsatisfiable: Hold with --shards above 1",))
+
+    def put_held(self, key: Key, pod: HeldPod) -> None:
+        """Take in a pod that is not bound."""
+        if self._held_uids.get(key, pod.uid) != pod.uid:
+            self.drop_held(key)
+        self._held_uids[key] = pod.uid
+        self.held.put(pod)
+
+    def forget_held(self) -> None:
+        """Nobody watches pods any more that are not bound."""
+        self._held_uids.clear()
+        self.held.clear()
+
+    def drop_held(self, key: Key) -> None:
+        """Take in that a pod has been bound, has ended or is gone: that is no proof of which."""
+        uid = self._held_uids.pop(key, None)
+        if uid is not None and (node := self.held.drop(uid)) is not None:
+            self.wake(node, urgent=True)
 
     def put_assignment(self, state: AssignmentView) -> None:
         """Take in an assignment, unless it is not newer than what is known.

@@ -27,6 +27,7 @@ from numapin_operator.observe.assignments.report import ReportView, TopologyView
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.contact import LONGEST_BACKOFF_SECONDS
+from numapin_operator.observe.holding.held_pod import HeldPod, held_pod
 from numapin_operator.observe.pods.parser import parse_stored_pod, unusable_pod
 from numapin_operator.observe.records import NodeView, slim_labels
 from numapin_operator.observe.revisions import LABELS as REVISION_LABELS
@@ -53,6 +54,9 @@ ASSIGNMENT_TIMING: Final = replace(TIMING, chunk_limit=50)
 
 LINES: Final = LogLimit()
 """What this process has logged about pods that cannot be parsed, whoever has read them."""
+
+UNBOUND_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+"""Those that a scheduler has not bound yet."""
 
 MOST_TEXT: Final = 1000
 """Characters of a problem that are logged: it may contain what a tenant has written."""
@@ -127,6 +131,17 @@ async def catch_up_if_allowed(informer: Informer[Revision | None] | None) -> Non
         await informer.catch_up()
     except ForbiddenError as error:
         _log.error(NO_REVISIONS, extra={"error": str(error)})
+
+
+def held_informer(api: ApiClient, state: ClusterState) -> Informer[HeldPod | None]:
+    """The pods that are not bound; None for those that are not ours to open."""
+    return Informer(
+        api,
+        Source(PODS, field_selector=UNBOUND_PODS),
+        lambda body: held_pod(body, lambda: decode_pod(body), state.held.pods),
+        _one_by_one(_held_changed, state),
+        TIMING,
+    )
 
 
 def named(wants: Callable[[str], bool]) -> Sieve:
@@ -219,6 +234,15 @@ def _pod_changed(state: ClusterState, change: Change[PodView]) -> None:
         state.drop_pod(change.key, old.node)
     if new is not None:
         state.put_pod(change.key, new)
+
+
+def _held_changed(state: ClusterState, change: Change[HeldPod | None]) -> None:
+    if change.new is None and change.old is None:
+        return
+    if change.new is None:
+        state.drop_held(change.key)
+    else:
+        state.put_held(change.key, change.new)
 
 
 def _node_changed(state: ClusterState, change: Change[NodeView]) -> None:

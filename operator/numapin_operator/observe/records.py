@@ -15,6 +15,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.invalid import invalid_fields, unknown_fields
 from numapin_api.quantity import QuantityError
 from numapin_api.status.policy import CpuPolicyStatus
+from numapin_operator.observe.holding.node_rules import Taint, taints_of
 from numapin_operator.observe.invalid_policy import remaining_spec, valid_delay
 from numapin_operator.observe.node_status import (
     allocatable,
@@ -35,6 +36,7 @@ class NodeView:
         problem: why that is not known, which stalls the node; else None.
         not_served: why no enforcer can be expected to answer there now; else None.
         allocatable: what it offers to pods; None if it does not say so.
+        taints: those that keep pods away, with that of a node that is cordoned.
     """
 
     name: str
@@ -44,6 +46,7 @@ class NodeView:
     problem: str | None = None
     not_served: Reason | None = None
     allocatable: Allocatable | None = None
+    taints: tuple[Taint, ...] = ()
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
@@ -63,6 +66,7 @@ class NodeView:
             problem=problem,
             not_served=not_served(json_object(body, "status")),
             allocatable=offered,
+            taints=taints_of(json_object(body, "spec")),
         )
 
 
@@ -74,6 +78,7 @@ class PolicyView:
         problem: why its spec is invalid, which only happens if the CRD is not ours; else None.
         unknown: fields of its spec that this operator does not have, which a later CRD has.
         says_delay: whether its `releaseDelay` is valid, or left out of a valid spec.
+        divided: fields that have no effect while several shards divide the nodes.
     """
 
     name: str
@@ -87,6 +92,7 @@ class PolicyView:
     problem: str | None = None
     unknown: tuple[str, ...] = ()
     says_delay: bool = True
+    divided: tuple[str, ...] = ()
 
     @classmethod
     def decode(cls, body: Json) -> "PolicyView":

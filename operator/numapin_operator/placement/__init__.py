@@ -70,6 +70,8 @@ from numapin_operator.placement.requests import (
     container_memory,
     exclusive_cpus,
     pod_cpus,
+    pod_memory,
+    pod_requests,
 )
 from numapin_operator.placement.resize.settled import forget_settled
 from numapin_operator.placement.staying import present_node
@@ -135,6 +137,8 @@ __all__ = [
     "plan_node",
     "plan_with",
     "pod_cpus",
+    "pod_memory",
+    "pod_requests",
     "present_node",
     "promised_amounts",
     "reservation_mismatch",

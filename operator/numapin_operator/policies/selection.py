@@ -14,7 +14,7 @@ def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
     supported = {
         "mode": (spec.mode, ("Static", "None", "Dynamic")),
         "isolation": (spec.isolation, ("Cpuset",)),
-        "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict")),
+        "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict", "Hold")),
     }
     return tuple(
         f"{field}: {value}" for field, (value, known) in supported.items() if value not in known

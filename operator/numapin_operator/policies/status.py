@@ -204,7 +204,7 @@ def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
     """Why no node can follow this policy, as a reason and a message; None if nodes can."""
     if policy.problem is not None:
         return Reason.INVALID_POLICY, f"spec.{policy.problem}"
-    if fields := unsupported_fields(policy.spec):
+    if fields := (*unsupported_fields(policy.spec), *policy.divided):
         unsupported = ", ".join(f"spec.{field}" for field in fields)
         message = f"{unsupported} is not supported yet; what was in force stays in force"
         return Reason.UNSUPPORTED_FIELD, message

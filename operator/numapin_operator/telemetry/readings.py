@@ -11,6 +11,7 @@ from numapin_daemon.telemetry.process_table import WATCH_AGE
 from numapin_operator.telemetry.states import NodesState, QueueState
 from numapin_operator.telemetry.table import (
     EVICTIONS_WAITING,
+    HELD_PODS,
     LEADS,
     NODES,
     OUTDATED,
@@ -35,6 +36,7 @@ class Readings:
     nodes: Callable[[], NodesState]
     policies: Callable[[], int]
     evictions: Callable[[], int]
+    held: Callable[[], int]
     numa_nodes: Callable[[], Values] = dict
 
     def read(self) -> Values:
@@ -62,6 +64,7 @@ class Readings:
             OUTDATED: {(): nodes.outdated},
             EVICTIONS_WAITING: {(): self.evictions()},
             **self.numa_nodes(),
+            HELD_PODS: {(): self.held()},
         }
 
 

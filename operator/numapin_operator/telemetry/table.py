@@ -76,6 +76,11 @@ POLICIES: Final = Metric(
 REFUSED_PODS: Final = Metric(
     "numapin_refused_pods", Kind.GAUGE, "Pods that are refused CPUs or memory on all nodes now."
 )
+HELD_PODS: Final = Metric(
+    "numapin_held_pods",
+    Kind.GAUGE,
+    "Pods that wait with numapin's scheduling gate; 0 as long as no policy holds any.",
+)
 OUTDATED: Final = Metric(
     "numapin_outdated_containers",
     Kind.GAUGE,
@@ -130,6 +135,7 @@ METRICS: Final = (
     NODES,
     POLICIES,
     REFUSED_PODS,
+    HELD_PODS,
     OUTDATED,
     NUMA_ALLOCATABLE,
     NUMA_AVAILABLE,

@@ -28,7 +28,7 @@ LATER = {
         *("status.lastPassTime", "status.driftCauses", "status.refused"),
     ),
     "cpupolicies.numapin.io": (
-        *("spec.rollout", "spec.releaseDelay", "spec.isolatedCPUs", "spec.isolation"),
+        *("spec.rollout", "spec.releaseDelay", "spec.isolatedCPUs", "spec.placement"),
         *("status.currentRevision", "status.outdated", "status.nodesNotServed", "status.conflicts"),
         *("status.refused", "status.stalled"),
     ),
@@ -67,8 +67,8 @@ def change(plane: ControlPlane) -> None:
             spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
             spec["properties"]["future"] = {"type": "string", "default": "bright"}
             spec["properties"]["mode"]["enum"].append("Elastic")
-            if "onUnsatisfiable" in spec["properties"]:
-                spec["properties"]["onUnsatisfiable"]["enum"].append("Hold")
+            if "isolation" in spec["properties"]:
+                spec["properties"]["isolation"]["enum"].append("Partition")
         plane.kubectl("replace", "-f", "-", text=json.dumps(body))
 
 
@@ -107,10 +107,10 @@ async def test_a_later_field_stalls_and_leaves_what_is_in_force(
     await world.add_pod(node, "a")
     await until(lambda: world.held(node), operator.log)
     before = await world.spec(node)
-    await world.put_policy({"onUnsatisfiable": "Hold", "reserved": {"count": 2}}, "policy")
+    await world.put_policy({"isolation": "Partition", "reserved": {"count": 2}}, "policy")
     await until(lambda: says(world, "Stalled", "True", "UnsupportedField"), operator.log)
     conditions = (await world.policy_status(world.name("policy")))["conditions"]
-    wanted = "spec.onUnsatisfiable: Hold is not supported yet"
+    wanted = "spec.isolation: Partition is not supported yet"
     assert any(wanted in one["message"] for one in conditions)
     assert await world.spec(node) == before
 

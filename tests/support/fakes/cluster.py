@@ -52,6 +52,7 @@ class FakeCluster:
     that they were refused, and `annotation_writes` counts the attempts.
     `resource_topologies` are NodeResourceTopologies by name, and `topology_writes` counts writes of
     them; without `has_resource_topologies` there is no such kind.
+    `held_patches` are what held pods were patched with.
     `node_objects` are the NodeReports and NodeTopologies, by kind and name; nothing watches them.
     `writes` counts writes of policies and assignments; `failures` are raised one by one by the next
     calls.
@@ -60,6 +61,7 @@ class FakeCluster:
     def __init__(self) -> None:
         self._versions = count(100)
         self.policies: dict[str, Body] = {}
+        self.held_patches: list[tuple[Key, Body]] = []
         self.assignments: dict[str, Body] = {}
         self.revisions: dict[str, Body] = {}
         self.events: list[PodEvent] = []
@@ -285,21 +287,30 @@ class FakeCluster:
         self.budget -= 1
         del self.pods[namespace, pod]
 
+    async def patch_held(self, pod: Key, patch: dict[str, Any]) -> None:
+        self._fail()
+        self._check_pod(pod, patch["metadata"]["uid"])
+        self.held_patches.append((pod, patch))
+
     async def annotate(
         self, pod: Key, uid: str, text: str | None, name: str = names.CPUS_ANNOTATION
     ) -> None:
         self._fail()
         self.annotation_writes += 1
-        found = self.pods.get((pod.namespace, pod.name))
-        if found is None:
-            raise NotFoundError(f"PATCH {pod}", 404, {"reason": "NotFound"})
-        if found != uid:
-            raise InvalidError(f"PATCH {pod}", 422, {"reason": "Invalid"})
+        self._check_pod(pod, uid)
         those = self.annotations if name == names.CPUS_ANNOTATION else self.refused_pods
         if text is None:
             those.pop(pod, None)
         else:
             those[pod] = text
+
+    def _check_pod(self, pod: Key, uid: str) -> None:
+        """Refuse what is not about the pod that has this name."""
+        found = self.pods.get((pod.namespace, pod.name))
+        if found is None:
+            raise NotFoundError(f"PATCH {pod}", 404, {"reason": "NotFound"})
+        if found != uid:
+            raise InvalidError(f"PATCH {pod}", 422, {"reason": "Invalid"})
 
     def _write(self) -> None:
         self._fail()

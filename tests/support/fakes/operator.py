@@ -40,8 +40,8 @@ class Operator:
             self.statuses.sharing = Sharing(portion.shard, portion.shards)
         self.events = RefusalEvents(cluster, self.clock)
         self.evictor = Evictor(cluster, self.state, self.events, self.leading, self.clock)
-        outputs = Outputs(self.statuses, self.events, self.evictor)
-        self.controller = Controller(cluster, self.state, self.queue, outputs, self.clock)
+        self.outputs = Outputs(self.statuses, self.events, self.evictor)
+        self.controller = Controller(cluster, self.state, self.queue, self.outputs, self.clock)
 
     def observe(self) -> None:
         """Take in everything in the API server, as a list does."""

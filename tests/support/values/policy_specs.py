@@ -200,7 +200,14 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
         {"isolation": "IsolatedPartition"},
         '"IsolatedPartition": supported values: "Cpuset"',
     ),
-    "holding": ({"onUnsatisfiable": "Hold"}, '"Hold": supported values: "Share", "Evict"'),
+    "no way to be unsatisfiable": (
+        {"onUnsatisfiable": "Wait"},
+        '"Wait": supported values: "Share", "Evict", "Hold"',
+    ),
+    "no way to choose a node": (
+        {"placement": {"nodes": "Random"}},
+        '"Random": supported values: "Pack", "Spread"',
+    ),
     "nodes twice": (
         {"nodeSelector": {"a": "b"}, "nodes": {"matchLabels": {"a": "b"}}},
         "give nodes or nodeSelector, not both",

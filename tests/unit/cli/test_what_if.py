@@ -54,7 +54,7 @@ def test_a_diff_shows_what_an_edit_changes_and_what_waits(
     ("edit", "status", "said"),
     [
         (policy(mode="None"), 0, "mode None: every container runs as without numapin"),
-        (policy(onUnsatisfiable="Hold"), 1, "UnsupportedField: spec.onUnsatisfiable: Hold"),
+        (policy(onUnsatisfiable="Hold"), 0, "Node node-1: policy web; the NodeAssignment changes"),
         (policy(isolation="Partition"), 1, "UnsupportedField: spec.isolation: Partition"),
         (policy(reserved={"cpus": "9"}), 1, "ImpossibleOnNode: reserved.cpus: this machine has no"),
         (policy(nodeSelector={"pool": "x"}), 0, "no policy governs it; the NodeAssignment changes"),

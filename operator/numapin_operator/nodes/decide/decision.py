@@ -108,6 +108,7 @@ class NodePicture:
         memory: what this term remembers of it.
         release_delay: `spec.releaseDelay` of the policy that governs the node, or governed it last;
             None if none has been observed.
+        wishes: pods that wait for a node and are to have a place on this one, the first first.
     """
 
     name: str
@@ -123,6 +124,7 @@ class NodePicture:
     turn: Turn = NO_TURN
     claims_due: float | None = None
     memory: NodeMemory = NOTHING
+    wishes: tuple[PodView, ...] = ()
 
     def at(self, unix: float | None) -> "NodePicture":
         """The picture at a date and time, to foresee what is decided then; None for no time."""

@@ -74,9 +74,11 @@ class Absences:
         known = {pod.uid for pod in present}.union(assignment.status.running)
         found = []
         for uid, key in dict(_pods_of(assignment)).items():
-            if uid in known or uid in self._state.gone:
+            if uid in known or uid in self._state.gone or uid in self._state.held.pods:
                 continue
             pod = await self._cluster.read_pod(key)
+            if pod is not None and pod.node not in ("", assignment.name) and pod.uid == uid:
+                continue  # it had a place here, and was bound elsewhere
             if pod is not None and not pod.terminal and self._is(pod, uid):
                 found.append(pod)
             else:

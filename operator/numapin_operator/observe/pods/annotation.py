@@ -47,6 +47,11 @@ def numa_nodes_annotation(metadata: Mapping[str, Any]) -> str:
     return intern((_text(metadata, names.NUMA_NODES_ANNOTATION) or "")[:LONGEST_MARK])
 
 
+def held_annotation(metadata: Mapping[str, Any]) -> str:
+    """The mark of the annotation of a pod that waits for a node, whoever wrote it; likewise."""
+    return refusal_mark(_text(metadata, names.HELD_ANNOTATION))
+
+
 def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     annotations = metadata.get("annotations")
     text = annotations.get(name) if isinstance(annotations, Mapping) else None

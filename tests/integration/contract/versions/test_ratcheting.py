@@ -20,8 +20,8 @@ CPU_POLICIES = "numapin.io_cpupolicies.yaml"
 OLD = f"/apis/{names.GROUP}/{names.ALPHA}/cpupolicies"
 NEW = f"/apis/{names.API_VERSION}/cpupolicies"
 FORCED = ("--server-side", "--force-conflicts")
-WHAT = {"isolation": "Partition", "onUnsatisfiable": "Hold"}
-LATER = {"isolation": ["Partition", "IsolatedPartition"], "onUnsatisfiable": ["Hold"]}
+WHAT = {"isolation": "Partition"}
+LATER = {"isolation": ["Partition", "IsolatedPartition"]}
 
 
 def of_01() -> dict[str, Any]:
@@ -82,7 +82,6 @@ def test_a_new_object_is_refused_with_what_to_write(plane: ControlPlane, version
         plane.kubectl("create", "-f", "-", text=policy("new", WHAT, version))
     said = str(refused.value)
     assert 'spec.isolation: Unsupported value: "Partition": supported values: "Cpuset"' in said
-    assert 'spec.onUnsatisfiable: Unsupported value: "Hold": supported values: "Share"' in said
 
 
 def test_no_edit_writes_another_one(plane: ControlPlane) -> None:
@@ -90,7 +89,6 @@ def test_no_edit_writes_another_one(plane: ControlPlane) -> None:
     with pytest.raises(LabError, match='supported values: "Cpuset"'):
         plane.kubectl("apply", *FORCED, "-f", "-", text=other)
     plane.kubectl("apply", *FORCED, "-f", "-", text=policy("old", {}, names.VERSION))
-    left = plane.api.get(f"{NEW}/old")["spec"]
-    assert (left["isolation"], left["onUnsatisfiable"]) == ("Cpuset", "Share")
+    assert plane.api.get(f"{NEW}/old")["spec"]["isolation"] == "Cpuset"
     with pytest.raises(LabError, match='supported values: "Cpuset"'):
         plane.kubectl("apply", *FORCED, "-f", "-", text=policy("old", WHAT))

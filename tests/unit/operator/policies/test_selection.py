@@ -102,11 +102,8 @@ def test_without_selectors_every_pod_is_selected() -> None:
         ({"mode": "Dynamic"}, ()),
         ({"isolation": "Partition"}, ("isolation: Partition",)),
         ({"isolation": "IsolatedPartition"}, ("isolation: IsolatedPartition",)),
-        ({"onUnsatisfiable": "Hold"}, ("onUnsatisfiable: Hold",)),
-        (
-            {"isolation": "Partition", "onUnsatisfiable": "Hold"},
-            ("isolation: Partition", "onUnsatisfiable: Hold"),
-        ),
+        ({"onUnsatisfiable": "Hold"}, ()),
+        ({"isolation": "Partition", "onUnsatisfiable": "Hold"}, ("isolation: Partition",)),
     ],
 )
 def test_unsupported_fields_are_named(spec: dict[str, str], named: tuple[str, ...]) -> None:

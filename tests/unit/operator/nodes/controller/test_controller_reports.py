@@ -102,7 +102,7 @@ async def test_a_defect_stalls_its_node_alone(
             raise ZeroDivisionError("no CPUs")
         return decide(picture)
 
-    monkeypatch.setattr("numapin_operator.nodes.controller.decide", failing)
+    monkeypatch.setattr("numapin_operator.nodes.reserving.decide", failing)
     outcomes = []
     monkeypatch.setattr(operator.statuses, "set_outcome", lambda *what: outcomes.append(what))
     operator.state.put_node(node_view("node-2"))

@@ -32,8 +32,7 @@ WAITS = "WaitingForContainers"
 ROWS: list[Any] = [
     ("`mode` to `None`", {"mode": "None"}, "", "ReleaseDelayed"),
     ("`mode` to `Dynamic`", {"mode": "Dynamic"}, "2-3", "InForce"),
-    ("`isolation`, `onUnsatisfiable`", {"isolation": "Partition"}, "", "UnsupportedField"),
-    ("`isolation`, `onUnsatisfiable`", {"onUnsatisfiable": "Hold"}, "", "UnsupportedField"),
+    ("`isolation`", {"isolation": "Partition"}, "", "UnsupportedField"),
     ("`reserved.cpus`", {"reserved": {"cpus": "0,8"}}, "2-3", WAITS),
     ("`reserved.cpus`", {"reserved": {"count": 2}}, "2-3", WAITS),
     ("`reserved.strict`", {"reserved": {"count": 1, "strict": True}}, "2-3", "InForce"),
@@ -64,6 +63,8 @@ ROWS: list[Any] = [
     ("`onUnsatisfiable`", {"onUnsatisfiable": "Evict"}, "2-3", "InForce"),
     ("`startGate`", {"startGate": "Wait"}, "2-3", "InForce"),
     ("`startGate`", {"startTimeout": "500ms"}, "2-3", "InForce"),
+    ("`onUnsatisfiable`", {"onUnsatisfiable": "Hold"}, "2-3", "InForce"),
+    ("`placement`", {"placement": {"nodes": "Spread"}}, "2-3", "InForce"),
     ("`releaseDelay`", {"releaseDelay": "5m"}, "2-3", "InForce"),
     ("`rollout`", {"rollout": {"maxConcurrent": 1}}, "2-3", "InForce"),
     ("`isolatedCPUs`", {"isolatedCPUs": "ExclusiveOnly"}, "2-3", "InForce"),
