@@ -4,9 +4,13 @@ module numapin.io/lab/scheduler-plugins
 
 go 1.26.0
 
-tool sigs.k8s.io/scheduler-plugins/cmd/scheduler
+tool (
+	sigs.k8s.io/scheduler-plugins/cmd/scheduler
+)
 
-require sigs.k8s.io/scheduler-plugins v0.34.7 // indirect
+require (
+	sigs.k8s.io/scheduler-plugins v0.34.7 // indirect
+)
 
 require (
 	cel.dev/expr v0.24.0 // indirect

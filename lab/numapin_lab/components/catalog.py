@@ -25,6 +25,7 @@ DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
 KREW_MODULE = LAB_MODULE / "krew"
 KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
 KUBE_ROUTER_MODULE = LAB_MODULE / "kube-router"
+SCHEDULER_MODULE = LAB_MODULE / "scheduler-plugins"
 COLLECTOR_MODULE = LAB_MODULE / "collector"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
@@ -138,6 +139,12 @@ KUBE_ROUTER = Component(
     "github.com/cloudnativelabs/kube-router/v2",
     floor=(2, 1, 0),
 )
+TOPOLOGY_SCHEDULER = Component(
+    "scheduler-plugins",
+    SCHEDULER_MODULE,
+    "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+    "sigs.k8s.io/scheduler-plugins",
+)
 COLLECTOR = Component("otelcol", COLLECTOR_MODULE, ".", "go.opentelemetry.io/collector/otelcol")
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
@@ -157,9 +164,21 @@ COMPONENTS: Mapping[str, Component] = {
         KREW,
         KUBE_ROUTER,
         COLLECTOR,
+        TOPOLOGY_SCHEDULER,
     )
 }
-TOOLS = tuple(one.name for one in (HELM, DRA_DRIVER, KUBE_SCORE, KREW, KUBE_ROUTER, COLLECTOR))
+TOOLS = tuple(
+    one.name
+    for one in (
+        HELM,
+        DRA_DRIVER,
+        KUBE_SCORE,
+        KREW,
+        KUBE_ROUTER,
+        COLLECTOR,
+        TOPOLOGY_SCHEDULER,
+    )
+)
 """No part of a cluster; single tests use them."""
 
 CLUSTER = tuple(name for name in COMPONENTS if name not in TOOLS)

@@ -6,10 +6,10 @@ from pathlib import Path
 from numapin_client.client import ApiClient
 from numapin_client.errors import NotFoundError
 from numapin_client.resources import NODE_RESOURCE_TOPOLOGIES, Json, Key
-from numapin_lab.components.catalog import LAB_MODULE
+from numapin_lab.components.catalog import SCHEDULER_MODULE
 from numapin_lab.controlplane.servers import ControlPlane
 
-CRD = LAB_MODULE / "scheduler-plugins" / "crd.yaml"
+CRD = SCHEDULER_MODULE / "crd.yaml"
 NAME = "noderesourcetopologies.topology.node.k8s.io"
 
 

@@ -75,6 +75,12 @@ def test_a_thread_without_its_free_core_cannot_be_given_out() -> None:
     assert [at[CPU] for at in has.values()] == [Amount(4, 2, 2), Amount(4, 4, 4)]
 
 
+def test_the_last_cpu_of_the_shared_pool_is_not_available() -> None:
+    one = machine(4, threads=1, numa_nodes=1)
+    strict = policy(reserved={"cpus": "0", "strict": True})
+    assert amounts_after(one, strict)[0][CPU] == Amount(4, 3, 2)
+
+
 def test_what_a_pod_uses_that_shares_is_not_available() -> None:
     shares = replace(pod("beside", "500m", memory="1Gi"), selected=False)
     has = amounts_after(TWO_NODES, policy(memory={"policy": "Static"}), shares)
