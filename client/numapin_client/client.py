@@ -8,16 +8,9 @@ from typing import Any, Final
 from numapin_client.errors import AnswerTooLargeError
 from numapin_client.login.credentials import Login
 from numapin_client.resources import PODS, Json, Key, Resource
-from numapin_client.transport.connection import (
-    DEFAULT_TIMEOUTS,
-    JSON,
-    MERGE_PATCH,
-    Connection,
-    Request,
-    Timeouts,
-    shown,
-)
+from numapin_client.transport.connection import JSON, MERGE_PATCH, Connection, Request, shown
 from numapin_client.transport.throttle import Throttle
+from numapin_client.transport.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
 CHUNK_LIMIT: Final = 100
 """Objects in one answer to a list. An answer is parsed in one step of the event loop: 100 pods of

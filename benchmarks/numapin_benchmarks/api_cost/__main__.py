@@ -47,7 +47,7 @@ from numapin_benchmarks.api_cost.layouts.whole import (
 from numapin_benchmarks.api_cost.rows import Measured, details, table
 from numapin_benchmarks.api_cost.server import Api, connect, control_plane
 from numapin_benchmarks.surroundings import machine, progress
-from numapin_client.transport.connection import Timeouts
+from numapin_client.transport.timeouts import Timeouts
 
 LAYOUTS: dict[str, Callable[[str], Layout]] = {
     "today": lambda name: today(name, kinds.today(name)),

@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl
 from numapin_benchmarks.api_cost.layouts.whole import Call, Json, Layout, Write
 from numapin_benchmarks.api_cost.rows import Cost
 from numapin_client.login.kubeconfig import kubeconfig_login
-from numapin_client.transport.connection import DEFAULT_TIMEOUTS, Connection, Request, Timeouts
+from numapin_client.transport.connection import Connection, Request
+from numapin_client.transport.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import CONTROL_PLANE
 from numapin_lab.controlplane.api import AnswerError

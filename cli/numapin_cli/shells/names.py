@@ -11,7 +11,7 @@ from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError
 from numapin_client.login.find import find_login
 from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Resource
-from numapin_client.transport.connection import Timeouts
+from numapin_client.transport.timeouts import Timeouts
 
 MOST: Final = 1000
 """Names of one resource that are read; more do not help at a prompt."""

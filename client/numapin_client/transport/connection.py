@@ -27,6 +27,7 @@ from numapin_client.resources import Json, encode
 from numapin_client.transport.http_library import aiohttp
 from numapin_client.transport.server_time import ServerTime
 from numapin_client.transport.throttle import Throttle, retry_after_seconds
+from numapin_client.transport.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from numapin_daemon.version import VERSION
 
 JSON: Final = "application/json"
@@ -34,29 +35,6 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 _REDIRECTS: Final = range(300, 400)
 _WRONG_SERVER: Final = "check that the server's URL is that of a Kubernetes API server"
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long to wait, in seconds.
-
-    Attributes:
-        connect_seconds: for a connection, TLS included.
-        request_seconds: for a whole answer, a chunk of a list included.
-        dead_peer_seconds: for the kernel to notice that the peer is gone.
-        unused_seconds: until a connection without a request is closed. A new one costs the API
-            server a TLS handshake, so it outlasts the time between two renewals of a Lease. The API
-            server closes it after 90 s (`IdleTimeout` in k8s.io/apiserver, secure_serving.go): who
-            is later may send a request to a connection that is being closed.
-    """
-
-    connect_seconds: float = 10.0
-    request_seconds: float = 60.0
-    dead_peer_seconds: float = 30.0
-    unused_seconds: float = 75.0
-
-
-DEFAULT_TIMEOUTS: Final = Timeouts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from numapin_client.login.credentials import Login
-from numapin_client.transport.connection import DEFAULT_TIMEOUTS
 from numapin_client.transport.http_library import aiohttp
+from numapin_client.transport.timeouts import DEFAULT_TIMEOUTS
 
 _Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
 

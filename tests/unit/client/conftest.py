@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from numapin_client.client import connect
-from numapin_client.transport.connection import Timeouts
+from numapin_client.transport.timeouts import Timeouts
 from support.fakes.apiserver import FakeApiServer
 from support.values.informers import CountingClient
 

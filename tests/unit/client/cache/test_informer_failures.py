@@ -11,7 +11,7 @@ from numapin_client.cache.informer_settings import Hooks, InformerTiming
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.resources import Key
-from numapin_client.transport.connection import Timeouts
+from numapin_client.transport.timeouts import Timeouts
 from numapin_daemon.clock import SystemClock
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer

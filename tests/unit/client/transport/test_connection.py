@@ -14,7 +14,8 @@ from numapin_client import errors
 from numapin_client.client import ApiClient, connect
 from numapin_client.login.credentials import Login, TokenFile
 from numapin_client.resources import NODES, PODS, Key, Resource
-from numapin_client.transport.connection import DEFAULT_TIMEOUTS, Connection, Request, Timeouts
+from numapin_client.transport.connection import Connection, Request
+from numapin_client.transport.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from numapin_enforcer.status.node_lease import RENEW_SECONDS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
