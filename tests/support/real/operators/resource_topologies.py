@@ -16,8 +16,9 @@ NAME = "noderesourcetopologies.topology.node.k8s.io"
 async def install_kind(plane: ControlPlane, crd: Path = CRD) -> None:
     """Install the CustomResourceDefinition as its users do."""
     await asyncio.to_thread(plane.kubectl, "apply", "--server-side", "-f", str(crd))
-    established = ("wait", "--for=condition=Established", "crd", NAME, "--timeout=60s")
-    await asyncio.to_thread(plane.kubectl, *established)
+    # The options come last, or the words look like the command line of a program "wait".
+    established = ("crd", NAME, "--for=condition=Established", "--timeout=60s")
+    await asyncio.to_thread(plane.kubectl, "wait", *established)
 
 
 async def remove_kind(plane: ControlPlane) -> None:
