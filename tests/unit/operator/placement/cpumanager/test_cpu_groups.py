@@ -12,10 +12,12 @@ TWO_NODES = machine(8, threads=2, numa_nodes=2)
 
 
 def test_machines_with_the_same_cpus_share_their_groups() -> None:
-    same = replace(TWO_NODES)
-    more_memory = replace(TWO_NODES, numa_nodes=(NumaNode(0, 2 << 30), NumaNode(1, 2 << 30)))
-    assert cpu_groups_of(same) is cpu_groups_of(TWO_NODES)
-    assert cpu_groups_of(more_memory) is cpu_groups_of(TWO_NODES)
+    # Other tests may keep an equal machine whose kind was forgotten for newer ones meanwhile.
+    first = replace(TWO_NODES, warnings=("of no other test",))
+    same = replace(first)
+    more_memory = replace(first, numa_nodes=(NumaNode(0, 2 << 30), NumaNode(1, 2 << 30)))
+    assert cpu_groups_of(same) is cpu_groups_of(first)
+    assert cpu_groups_of(more_memory) is cpu_groups_of(first)
 
 
 def test_the_groups_of_a_machine_do_not_keep_its_topology() -> None:
