@@ -56,9 +56,8 @@ def not_served(status: Json) -> Reason | None:
     system = json_object(status, "nodeInfo").get("operatingSystem")
     if isinstance(system, str) and system and system.lower() != "linux":
         return Reason.NOT_LINUX
-    listed = status.get("conditions")
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, Mapping) and one.get("type") == "Ready" and one.get("status") != "True":
+    for one in json_objects(status.get("conditions")):
+        if one.get("type") == "Ready" and one.get("status") != "True":
             return Reason.NODE_NOT_READY
     return None
 
@@ -67,3 +66,10 @@ def json_object(parent: Json, key: str) -> Json:
     """The object under a key; empty if there is none."""
     found = parent.get(key)
     return found if isinstance(found, Mapping) else {}
+
+
+def json_objects(listed: object) -> list[Json]:
+    """The objects of a list; none if it is no list."""
+    if not isinstance(listed, list):
+        return []
+    return [entry for entry in listed if isinstance(entry, Mapping)]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from numapin_api import names
-from numapin_operator.observe.holding.node_rules import NodeRules
-from numapin_operator.observe.node_status import json_object
+from numapin_operator.observe.holding.node_rules import REQUIRED, NodeRules, required_terms
+from numapin_operator.observe.node_status import json_object, json_objects
 from numapin_operator.observe.pods.annotation import held_annotation
 from numapin_operator.placement import HUGEPAGES_PREFIX, PodView
 
@@ -16,8 +16,6 @@ LAST: Final = "9999-12-31T23:59:59Z"
 """When a pod counts as bound that is not: whatever waits on a node waits longer."""
 
 _COUNTED: Final = ("cpu", "memory")
-
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,7 @@ class HeldPod:
         }
         if node is not None:
             terms = [_pinned_term(term, node) for term in self.terms or ({"matchFields": []},)]
-            required = {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
-            }
-            spec["affinity"] = {"nodeAffinity": required}
+            spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
         metadata = {
             "uid": self.uid,
             "resourceVersion": self.version,
@@ -94,8 +89,8 @@ def held_pod(
     """
     metadata = json_object(body, "metadata")
     spec = json_object(body, "spec")
-    gates = [str(one.get("name")) for one in _objects(spec.get("schedulingGates"))]
-    terms = _terms(spec)
+    gates = [str(one.get("name")) for one in json_objects(spec.get("schedulingGates"))]
+    terms = required_terms(spec)
     pinned = _pinned_node(terms)
     if names.HOLD_GATE not in gates and not pinned and metadata.get("uid") not in known:
         return None
@@ -105,7 +100,7 @@ def held_pod(
         version=str(metadata.get("resourceVersion") or ""),
         is_gated=names.HOLD_GATE in gates,
         other_gates=tuple(one for one in gates if one != names.HOLD_GATE),
-        rules=NodeRules.parse(spec, terms),
+        rules=NodeRules.parse(spec),
         unjudged=next(_unjudged(spec), ""),
         pinned=pinned,
         told=held_annotation(metadata),
@@ -113,19 +108,12 @@ def held_pod(
     )
 
 
-def _terms(spec: Json) -> tuple[Json, ...] | None:
-    """The terms of the required node affinity, of which one must match; None if there is none."""
-    affinity = json_object(json_object(spec, "affinity"), "nodeAffinity")
-    required = affinity.get(_REQUIRED)
-    return tuple(_objects(required.get("nodeSelectorTerms"))) if required else None
-
-
 def _pinned_term(term: Json, node: str) -> Json:
     """A term that allows one node of those that it allowed; an empty one allows none."""
     if term == {}:
         return term
     ours = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return {**term, "matchFields": [*_objects(term.get("matchFields")), ours]}
+    return {**term, "matchFields": [*json_objects(term.get("matchFields")), ours]}
 
 
 def _pinned_node(terms: tuple[Json, ...] | None) -> str:
@@ -138,7 +126,7 @@ def _pinned_node(terms: tuple[Json, ...] | None) -> str:
 
 def _names_of(term: Json) -> set[str]:
     found: set[str] | None = None
-    for one in _objects(term.get("matchFields")):
+    for one in json_objects(term.get("matchFields")):
         if one.get("key") == "metadata.name" and one.get("operator") == "In":
             values = set(map(str, one.get("values") or ()))
             found = values if found is None else found & values
@@ -148,31 +136,25 @@ def _names_of(term: Json) -> set[str]:
 def _unjudged(spec: Json) -> Iterator[str]:
     """What the scheduler looks at and we do not."""
     for kind in ("podAffinity", "podAntiAffinity"):
-        if json_object(json_object(spec, "affinity"), kind).get(_REQUIRED):
+        if json_object(json_object(spec, "affinity"), kind).get(REQUIRED):
             yield f"spec.affinity.{kind}"
-    for one in _objects(spec.get("topologySpreadConstraints")):
+    for one in json_objects(spec.get("topologySpreadConstraints")):
         if one.get("whenUnsatisfiable") != "ScheduleAnyway":
             yield "spec.topologySpreadConstraints"
-    for one in _objects(spec.get("volumes")):
+    for one in json_objects(spec.get("volumes")):
         if "persistentVolumeClaim" in one or "ephemeral" in one:
             yield "spec.volumes"
     if spec.get("resourceClaims"):
         yield "spec.resourceClaims"
     for key in ("containers", "initContainers"):
-        for one in _objects(spec.get(key)):
+        for one in json_objects(spec.get(key)):
             yield from _unjudged_of_container(one, f"spec.{key}[]")
 
 
 def _unjudged_of_container(container: Json, field: str) -> Iterator[str]:
-    if any(port.get("hostPort") for port in _objects(container.get("ports"))):
+    if any(port.get("hostPort") for port in json_objects(container.get("ports"))):
         yield f"{field}.ports[].hostPort"
     resources = json_object(container, "resources")
     for name in (*json_object(resources, "requests"), *json_object(resources, "limits")):
         if name not in _COUNTED and not name.startswith(HUGEPAGES_PREFIX):
             yield f"{field}.resources: {name:.80}"
-
-
-def _objects(listed: object) -> list[Json]:
-    if not isinstance(listed, list):
-        return []
-    return [entry for entry in listed if isinstance(entry, Mapping)]

@@ -3,12 +3,17 @@
 Source: Kubernetes v1.36, component-helpers, `nodeaffinity` and `corev1`. Does no I/O.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from numapin_operator.observe.node_status import json_object, json_objects
+
 Json = Mapping[str, Any]
 Labels = Mapping[str, str]
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+"""The key of an affinity that must hold."""
 
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -95,20 +100,15 @@ class NodeRules:
     tolerations: tuple[Toleration, ...] = ()
 
     @classmethod
-    def parse(cls, spec: Json, terms: Iterable[Json] | None) -> "NodeRules":
-        """Read them from a pod's spec; `terms` are those of its required node affinity."""
-        selector = spec.get("nodeSelector")
-        labels = selector.items() if isinstance(selector, Mapping) else ()
-        tolerations = (
-            Toleration(*(str(one.get(key) or "") for key in Toleration._fields))
-            for one in spec.get("tolerations") or ()
-            # Those with a time are for pods that run: they would be evicted after it.
-            if isinstance(one, Mapping)
-        )
+    def parse(cls, spec: Json) -> "NodeRules":
+        """Read them from a pod's spec."""
+        labels, terms = json_object(spec, "nodeSelector").items(), required_terms(spec)
+        # Those with a time are for pods that run: they would be evicted after it.
+        tolerations = json_objects(spec.get("tolerations"))
         return cls(
             tuple(sorted((str(key), str(value)) for key, value in labels)),
             None if terms is None else tuple(map(_term, terms)),
-            tuple(tolerations),
+            tuple(Toleration(*_texts(one, Toleration._fields)) for one in tolerations),
         )
 
     def allow(self, name: str, labels: Labels) -> bool:
@@ -125,17 +125,28 @@ class NodeRules:
         return None
 
 
+def required_terms(spec: Json) -> tuple[Json, ...] | None:
+    """The terms of a pod's required node affinity, of which one must match; None if none is set."""
+    required = json_object(json_object(spec, "affinity"), "nodeAffinity").get(REQUIRED)
+    if not isinstance(required, Mapping) or not required:
+        return None
+    return tuple(json_objects(required.get("nodeSelectorTerms")))
+
+
 def taints_of(spec: Json) -> tuple[Taint, ...]:
     """The taints of a Node that keep pods away, with that of `unschedulable`."""
-    listed = spec.get("taints")
     found = [
-        Taint(*(str(one.get(key) or "") for key in Taint._fields))
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, Mapping) and one.get("effect") in _REPELLING
+        Taint(*_texts(one, Taint._fields))
+        for one in json_objects(spec.get("taints"))
+        if one.get("effect") in _REPELLING
     ]
     if spec.get("unschedulable") and all(one.key != UNSCHEDULABLE for one in found):
         found.append(Taint(UNSCHEDULABLE, "", "NoSchedule"))
     return tuple(found)
+
+
+def _texts(parent: Json, keys: Iterable[str]) -> Iterator[str]:
+    return (str(parent.get(key) or "") for key in keys)
 
 
 def _term(term: Json) -> Term:
@@ -143,16 +154,14 @@ def _term(term: Json) -> Term:
 
 
 def _requirements(term: Json, key: str) -> tuple[Requirement, ...]:
-    listed = term.get(key)
     return tuple(
-        Requirement(
-            str(one.get("key")),
-            str(one.get("operator")),
-            tuple(map(str, one.get("values") or ())),
-        )
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, Mapping)
+        Requirement(str(one.get("key")), str(one.get("operator")), _values(one.get("values")))
+        for one in json_objects(term.get(key))
     )
+
+
+def _values(listed: object) -> tuple[str, ...]:
+    return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
 
 def _compares(value: str | None, operator: str, values: tuple[str, ...]) -> bool:

@@ -1,10 +1,11 @@
 """Which ResourceClaims a pod's containers use, and which of these are for CPUs. Does no I/O."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from sys import intern
 from typing import Any, Final
 
+from numapin_operator.observe.node_status import json_objects
 from numapin_operator.placement import ClaimRef, PodView
 
 DRIVER: Final = "dra.cpu"
@@ -34,7 +35,7 @@ class ClaimView:
         allocation = _object(_object(body.get("status")).get("allocation"))
         if not allocation:
             return None
-        results = _objects(_object(allocation.get("devices")).get("results"))
+        results = json_objects(_object(allocation.get("devices")).get("results"))
         served = (str(one.get("request")) for one in results if one.get("driver") == DRIVER)
         return cls(str(_object(body.get("metadata")).get("uid") or ""), frozenset(served))
 
@@ -54,17 +55,17 @@ def claims_of_containers(spec: Json, status: Json) -> Mapping[str, tuple[ClaimRe
     Source: Kubernetes v1.36, api/core/v1, `PodResourceClaimStatus`, `ResourceClaim` of a container
     and `PodExtendedResourceClaimStatus`.
     """
-    listed = (*_objects(spec.get("initContainers")), *_objects(spec.get("containers")))
+    listed = (*json_objects(spec.get("initContainers")), *json_objects(spec.get("containers")))
     found = {str(one.get("name")): list[ClaimRef]() for one in listed}
     if names := dict(_names(spec, status)):
         for one in listed:
-            for used in _objects(_object(one.get("resources")).get("claims")):
+            for used in json_objects(_object(one.get("resources")).get("claims")):
                 if claim := names.get(str(used.get("name"))):
                     found[str(one.get("name"))].append(_ref(claim, used.get("request")))
     extended = _object(status.get("extendedResourceClaimStatus"))
     claim = extended.get("resourceClaimName")
     if isinstance(claim, str) and claim:
-        for mapping in _objects(extended.get("requestMappings")):
+        for mapping in json_objects(extended.get("requestMappings")):
             name = str(mapping.get("containerName"))
             found.get(name, []).append(_ref(claim, mapping.get("requestName")))
     return {name: tuple(refs) for name, refs in found.items() if refs}
@@ -100,8 +101,8 @@ def with_cpu_claims(pod: PodView, claims: Mapping[str, ClaimView]) -> PodView:
 
 def _names(spec: Json, status: Json) -> Iterator[tuple[str, str]]:
     """The name of each claim, by its name in the pod."""
-    made = {str(one.get("name")): one for one in _objects(status.get("resourceClaimStatuses"))}
-    for one in _objects(spec.get("resourceClaims")):
+    made = {str(one.get("name")): one for one in json_objects(status.get("resourceClaimStatuses"))}
+    for one in json_objects(spec.get("resourceClaims")):
         name = one.get("resourceClaimName")
         if name is None:
             name = made.get(str(one.get("name")), {}).get("resourceClaimName")
@@ -115,7 +116,3 @@ def _ref(claim: object, request: object) -> ClaimRef:
 
 def _object(value: object) -> Json:
     return value if isinstance(value, Mapping) else {}
-
-
-def _objects(listed: object) -> Sequence[Json]:
-    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else ()

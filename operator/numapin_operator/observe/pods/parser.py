@@ -1,12 +1,13 @@
 """Parse a Pod, from the API server or from a file, into the slim `PodView`. Does no I/O."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from sys import intern
 from typing import Any, Final
 
 from numapin_api.quantity import QuantityError, parse_quantity
 from numapin_api.status.containers import NAME_LENGTH
+from numapin_operator.observe.node_status import json_objects
 from numapin_operator.observe.pods.annotation import of_annotations
 from numapin_operator.observe.pods.claims import claims_of_containers
 from numapin_operator.observe.pods.granted import (
@@ -248,7 +249,7 @@ class _PodReader:
         return found
 
     def _ended_init_containers(self) -> Iterator[str]:
-        for entry in _objects(self.status.get("initContainerStatuses")):
+        for entry in json_objects(self.status.get("initContainerStatuses")):
             state = self.mapping(entry, "state", "status.initContainerStatuses[].state")
             ended = self.mapping(state, "terminated", "status.initContainerStatuses[].state")
             if ended.get("exitCode") == 0:
@@ -259,7 +260,7 @@ class _PodReader:
 
 
 def _bound(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    for condition in _objects(status.get("conditions")):
+    for condition in json_objects(status.get("conditions")):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             return str(condition.get("lastTransitionTime") or "")
     return str(metadata.get("creationTimestamp") or "")
@@ -277,7 +278,7 @@ def _is_checked(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
         or mirror_claim(metadata) is not None
         or any(
             one.get("type") == "PodScheduled" and one.get("status") == "True"
-            for one in _objects(status.get("conditions"))
+            for one in json_objects(status.get("conditions"))
         )
     )
 
@@ -286,9 +287,3 @@ def _is_labels(labels: object) -> bool:
     return isinstance(labels, Mapping) and all(
         isinstance(text, str) for pair in labels.items() for text in pair
     )
-
-
-def _objects(listed: object) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(listed, list):
-        return ()
-    return [entry for entry in listed if isinstance(entry, Mapping)]

@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.holding.node_rules import NodeRules, Taint, taints_of
+from numapin_operator.observe.holding.node_rules import REQUIRED, NodeRules, Taint, taints_of
 
 LABELS = {"zone": "a", "cores": "8"}
 
 
 def rules(spec: dict[str, Any]) -> NodeRules:
     terms = spec.pop("terms", None)
-    return NodeRules.parse(spec, terms)
+    if terms is not None:
+        spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    return NodeRules.parse(spec)
 
 
 def term(*expressions: tuple[str, str, list[str]], name: str = "") -> dict[str, Any]:
