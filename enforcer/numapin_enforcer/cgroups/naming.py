@@ -17,11 +17,13 @@ _CGROUPFS_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9-]{0,63})", re.ASCI
 _SYSTEMD_POD: Final = re.compile(r"pod([A-Za-z0-9][A-Za-z0-9_]{0,63})", re.ASCII)
 _LITERAL: Final = re.compile(r"[^/:]*kubepods[^/:]*\.slice:[^/:]+:[0-9a-f]{64}", re.ASCII)
 _KUBEPODS_SLICE: Final = re.compile(r"(?:.*-)?kubepods(?:-.*)?\.slice", re.ASCII)
+_SCOPES: Final = ("cri-containerd", "crio", "docker")
+"""With what the names of the scopes of containers begin, by runtime."""
 _CGROUPFS_CONTAINER: Final = re.compile(r"(?:crio-)?([0-9a-f]{64})", re.ASCII)
 # The last is a sandbox without processes: CRI-O creates its cgroup itself, without systemd.
 # Source: CRI-O internal/config/cgmgr/systemd_linux.go, `CreateSandboxCgroup`.
 _SYSTEMD_CONTAINER: Final = re.compile(
-    r"(?:cri-containerd|crio|docker)-([0-9a-f]{64})\.scope|crio-([0-9a-f]{64})", re.ASCII
+    rf"(?:{'|'.join(_SCOPES)})-([0-9a-f]{{64}})\.scope|crio-([0-9a-f]{{64}})", re.ASCII
 )
 _SLICE: Final = ".slice"
 
@@ -125,8 +127,7 @@ class CgroupNaming:
         if self.driver is Driver.CGROUPFS:
             names: tuple[str, ...] = (container_id, f"crio-{container_id}")
         else:
-            runtimes = ("cri-containerd", "crio", "docker")
-            names = tuple(f"{one}-{container_id}.scope" for one in runtimes)
+            names = tuple(f"{one}-{container_id}.scope" for one in _SCOPES)
         return tuple(f"{pod}/{name}" for name in names)
 
     def parse(self, path: str) -> CgroupName:

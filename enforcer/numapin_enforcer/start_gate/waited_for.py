@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from numapin_api.meta.matching import Labels, holds
+from numapin_api.meta.matching import selects
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, InvalidIdError, Qos
 from numapin_enforcer.runtime.nri.values import NriContainer
@@ -21,6 +21,13 @@ class _Requirement(NamedTuple):
     key: str
     operator: str
     values: tuple[str, ...]
+
+
+class _Selector(NamedTuple):
+    """A selector of the spec's JSON."""
+
+    match_labels: Mapping[str, str]
+    match_expressions: tuple[_Requirement, ...]
 
 
 def is_decided(spec: NodeAssignmentSpec, pod_uid: str) -> bool:
@@ -42,19 +49,17 @@ def is_waited_for(gate: Mapping[str, Any], container: NriContainer, naming: Cgro
     """
     return bool(
         (gate.get("memory") or _asks_for_whole_cpus(container))
-        and _selects(gate.get("podSelector") or {}, container.labels)
+        and selects(_selector(gate.get("podSelector") or {}), container.labels)
         and any(_is_of(Qos(one), container, naming) for one in gate["qosClasses"])
     )
 
 
-def _selects(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Whether labels match; see `numapin_api.meta.matching.selects`."""
+def _selector(found: Mapping[str, Any]) -> _Selector:
     demands = (
         _Requirement(one["key"], one["operator"], tuple(one.get("values") or ()))
-        for one in selector.get("matchExpressions") or ()
+        for one in found.get("matchExpressions") or ()
     )
-    wanted = selector.get("matchLabels") or {}
-    return wanted.items() <= labels.items() and all(holds(one, labels) for one in demands)
+    return _Selector(found.get("matchLabels") or {}, tuple(demands))
 
 
 def _asks_for_whole_cpus(container: NriContainer) -> bool:

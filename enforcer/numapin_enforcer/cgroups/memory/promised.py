@@ -11,8 +11,7 @@ from typing import Final
 
 from numapin_api.quantity import format_bytes
 from numapin_api.schema.plain import NodeAssignmentSpec
-from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.memory.use import NodeBytes, parse_numa_stat
+from numapin_enforcer.cgroups.memory.use import NodeBytes, used_by
 from numapin_enforcer.cgroups.naming import CgroupNaming, Qos
 
 LOOK_SECONDS: Final = 60.0
@@ -156,10 +155,7 @@ class PromisedMemory:
         return promised, unused
 
     def _used(self, path: str, numa_stat: Callable[[str], str]) -> NodeBytes:
-        try:
-            return parse_numa_stat(numa_stat(path), self._page_bytes)
-        except CgroupError:  # it is gone
-            return {}
+        return used_by(path, numa_stat, self._page_bytes)
 
     def _judge(self) -> None:
         """Name NUMA nodes of which memory has been missing for some looks, and others no more."""

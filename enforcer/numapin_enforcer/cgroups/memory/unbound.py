@@ -10,8 +10,7 @@ from typing import Final
 
 from numapin_api.hardware.limits import MAX_BYTES
 from numapin_api.schema.plain import UnboundMemory
-from numapin_enforcer.cgroups.errors import CgroupError
-from numapin_enforcer.cgroups.memory.use import parse_numa_stat
+from numapin_enforcer.cgroups.memory.use import used_by
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
 
@@ -75,10 +74,7 @@ class UnboundMemoryReader:
         )
 
     def _used(self, path: str, numa_stat: Callable[[str], str]) -> Mapping[int, int]:
-        try:
-            used = parse_numa_stat(numa_stat(path), self._page_bytes)
-        except CgroupError:  # it is gone
-            return {}
+        used = used_by(path, numa_stat, self._page_bytes)
         most = sorted(used, key=lambda node: (-used[node], node))[:MOST_NODES]
         return {node: min(used[node], MAX_BYTES) for node in most if used[node]}
 

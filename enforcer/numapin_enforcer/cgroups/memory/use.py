@@ -1,7 +1,7 @@
 """Where the memory of a cgroup is, and how much is free on NUMA nodes. Does no I/O."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,6 +50,17 @@ def parse_numa_stat(text: str, page_bytes: int) -> NodeBytes:
     lines = [line for line in text.splitlines() if line.startswith((_V1_LINE, *_V2_LINES))]
     units = (page_bytes if line.startswith(_V1_LINE) else 1 for line in lines)
     return _sum(_on_nodes(line, unit) for line, unit in zip(lines, units, strict=True))
+
+
+def used_by(path: str, numa_stat: Callable[[str], str], page_bytes: int) -> NodeBytes:
+    """User memory of the cgroup at a path; none if it is gone.
+
+    `numa_stat` reads its `memory.numa_stat`, and raises CgroupError.
+    """
+    try:
+        return parse_numa_stat(numa_stat(path), page_bytes)
+    except CgroupError:
+        return {}
 
 
 def parse_huge_stat(text: str) -> Mapping[int, NodeBytes]:
