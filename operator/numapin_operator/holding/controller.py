@@ -115,7 +115,7 @@ class PodHolding:
                 tasks.create_task(self._texts.work(), name="telling held pods")
         finally:
             self._state.held.changed = bool
-            self._state.forget_held()
+            self._state.held.clear()
 
     def _begin(self) -> None:
         """Find the places that an earlier operator has given."""

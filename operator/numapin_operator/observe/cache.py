@@ -98,7 +98,6 @@ class ClusterState:
     _pods: PodIndex = field(default_factory=PodIndex)
     _ranking: Ranking = field(default_factory=Ranking)
     _release_delays: dict[str, str] = field(default_factory=dict)
-    _held_uids: dict[Key, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.revisions.changed = self._revision_changed
@@ -239,23 +238,16 @@ class ClusterState:
             return policy
         return replace(policy, divided=("onUnsatisfiable: Hold with --shards above 1",))
 
-    def put_held(self, key: Key, pod: HeldPod) -> None:
-        """Take in a pod that is not bound."""
-        if self._held_uids.get(key, pod.uid) != pod.uid:
-            self.drop_held(key)
-        self._held_uids[key] = pod.uid
-        self.held.put(pod)
+    def replace_held(self, old: HeldPod | None, new: HeldPod | None) -> None:
+        """Take in a pod that is not bound.
 
-    def forget_held(self) -> None:
-        """Nobody watches pods any more that are not bound."""
-        self._held_uids.clear()
-        self.held.clear()
-
-    def drop_held(self, key: Key) -> None:
-        """Take in that a pod has been bound, has ended or is gone: that is no proof of which."""
-        uid = self._held_uids.pop(key, None)
-        if uid is not None and (node := self.held.drop(uid)) is not None:
+        `new` is None when it has been bound, has ended or is gone: that is no proof of which.
+        """
+        is_over = old is not None and (new is None or new.uid != old.uid)
+        if old is not None and is_over and (node := self.held.drop(old.uid)) is not None:
             self.wake(node, urgent=True)
+        if new is not None:
+            self.held.put(new)
 
     def put_assignment(self, state: AssignmentView) -> None:
         """Take in an assignment, unless it is not newer than what is known.

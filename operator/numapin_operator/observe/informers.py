@@ -237,12 +237,7 @@ def _pod_changed(state: ClusterState, change: Change[PodView]) -> None:
 
 
 def _held_changed(state: ClusterState, change: Change[HeldPod | None]) -> None:
-    if change.new is None and change.old is None:
-        return
-    if change.new is None:
-        state.drop_held(change.key)
-    else:
-        state.put_held(change.key, change.new)
+    state.replace_held(change.old, change.new)
 
 
 def _node_changed(state: ClusterState, change: Change[NodeView]) -> None:

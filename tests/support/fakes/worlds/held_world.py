@@ -9,6 +9,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.topology import Topology
 from numapin_client.resources import Key
 from numapin_operator.holding.controller import Planning, PodHolding
+from numapin_operator.observe.holding.held_pod import HeldPod
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import Allocatable
 from support.fakes.cluster import FakeCluster
@@ -101,7 +102,7 @@ class HeldWorld:
         if _node(body):
             self.operator.state.drop_pod(key, _node(body))
         else:
-            self.operator.state.drop_held(key)
+            self._held(body, None)
 
     def bind(self, name: str, node: str = "") -> None:
         """A scheduler binds a pod; by default to the node that its affinity names."""
@@ -110,7 +111,7 @@ class HeldWorld:
         body = self.bodies[name]
         spec = {key: one for key, one in body["spec"].items() if key != "schedulingGates"}
         self.bodies[name] = body | {"spec": spec | {"nodeName": node}}
-        self.operator.state.drop_held(Key(name, NAMESPACE))
+        self._held(body, None)
         self._deliver(name)
 
     async def look(self) -> None:
@@ -178,10 +179,13 @@ class HeldWorld:
         self.cluster.pod_views[key] = view
         if view.node:
             self.operator.state.put_pod(key, view)
-        elif (held := decoded(body, self.operator.state.held.pods)) is not None:
-            self.operator.state.put_held(key, held)
         else:
-            self.operator.state.drop_held(key)
+            self._held(body, decoded(body, self.operator.state.held.pods))
+
+    def _held(self, body: Body, new: HeldPod | None) -> None:
+        """The watch of unbound pods delivers one, or that it has none of this UID any more."""
+        state = self.operator.state
+        state.replace_held(state.held.pods.get(body["metadata"]["uid"]), new)
 
 
 def _node(body: Body) -> str:
