@@ -96,7 +96,7 @@ async def measure_others(api: Api, steps: range, options: Any) -> list[Measured]
         Write("event", "POST of an Event", create_event),
         Write("heartbeat", "PUT of a Lease", renew_lease),
         Write("patched", "merge patch of a Lease", patch_lease),
-        Write("handshake", "PUT of a Lease, connected anew", renew_lease),
+        Write("handshake", "PUT of a Lease, new connection", renew_lease),
     )
     found, watchers = [], options.watchers
     own = f"fieldSelector=spec.nodeName={NODE}"
@@ -105,9 +105,9 @@ async def measure_others(api: Api, steps: range, options: Any) -> list[Measured]
         for write in writes:
             if options.who and write.who not in {"base", *options.who}:
                 continue
-            async with connect(api.plane, Timeouts(unused_seconds=0)) as anew:
-                anew.stored = api.stored
-                cost = await (anew if write.who == "handshake" else api).measure(write, steps)
+            async with connect(api.plane, Timeouts(unused_seconds=0)) as fresh:
+                fresh.stored = api.stored
+                cost = await (fresh if write.who == "handshake" else api).measure(write, steps)
             found.append(Measured("kubernetes", 0, write.who, write.what, watchers, cost))
             progress(f"{write.what}: {cost.api_ms:.2f} ms")
     return found
