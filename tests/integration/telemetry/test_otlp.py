@@ -180,12 +180,15 @@ async def test_a_protocol_that_is_not_there_keeps_neither_daemon_from_its_work(
 
 
 async def test_prometheus_scrapes_the_operator_too(
-    world: RealWorld, operator: OperatorProcess, tmp_path: Path
+    world: RealWorld, operator: OperatorProcess, node: Node, tmp_path: Path
 ) -> None:
     port = choose(1)[0]
-    await operator.start(f"--health-address=127.0.0.1:{port}")
+    await node.start()
+    await operator.start(f"--health-address=127.0.0.1:{port}", "--numa-metrics")
+    await world.put_policy({"reserved": {"cpus": "0"}})
     with prometheus(tmp_path / "prometheus", choose(1)[0], f"127.0.0.1:{port}") as server:
         await eventually(lambda: server.value("numapin_leads") == 1, "a scrape")
+        await eventually(lambda: server.value("numapin_numa_available") == 1, "a scrape of it")
         types = server.types()
     expected = {one.name: str(one.kind) for one in operator_table.METRICS}
     assert {name: types.get(name) for name in expected} == expected
