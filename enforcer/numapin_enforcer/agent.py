@@ -85,11 +85,13 @@ class Agent:
         begun = self.inputs.begin(began_seconds, full_resync=full, failed_before=failed)
         one = self.enforcing.enforce(self.followers.known(begun))
         self.followers.follow(one)
-        self.enforcing.end(one, names_complete=not self.followers.containers.unnamed)
+        awaits_others = self.followers.awaits_others(one)
+        self.enforcing.end(one, awaits_others=awaits_others)
         if one.unreadable is not None:
             self.schedule.note_unreadable()
         else:
-            self.schedule.note_pass(began_seconds, resynced=full, complete=one.result.settled)
+            complete = one.result.settled and not awaits_others
+            self.schedule.note_pass(began_seconds, resynced=full, complete=complete)
         states = {**self.inputs.states(), **self.followers.states()}
         self.reporter.report(one, self.followers.facts(one, self.inputs.facts()), states)
         self.inputs.kubelet.log_conflict()

@@ -86,8 +86,9 @@ async def release_all(
     for path, resources in released.items():
         left += await _update_runtime(pods, runtime, path, resources)
     left += await _reset_slices(pods, after, connect)
+    left += _release(topology, pods, found)  # what either wrote before it was told
     if left:
-        raise ReleaseError(f"not everything was released: {'; '.join(left)}")
+        raise ReleaseError(f"not everything was released: {'; '.join(dict.fromkeys(left))}")
     LOG.info("everything was released", extra={"cgroups": len(released)})
 
 

@@ -75,6 +75,15 @@ class Followers:
         waits = (patience_seconds, self.observed.population.recheck_seconds)
         return [seconds for seconds in waits if seconds is not None]
 
+    def awaits_others(self, one: Pass) -> bool:
+        """Whether a release has not ended: the runtime or systemd may still write a set of before.
+
+        Either does so with any update by the kubelet, until it has the new one; the pass after
+        finds what it wrote.
+        """
+        others = self.containers.unnamed or self.runtime.pending or self.slices.may_write_older
+        return one.released and bool(others)
+
     def known(self, one: Pass) -> Pass:
         """A pass that begins, with what followers know for it."""
         return replace(

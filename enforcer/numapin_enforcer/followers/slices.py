@@ -34,6 +34,11 @@ class Slices:
         elif one.released and not self.containers.unnamed:
             self.updater.want(dict.fromkeys(qos_slices(tree, naming), SliceSets()))
 
+    @property
+    def may_write_older(self) -> bool:
+        """Whether systemd may still write the sets that a slice had before."""
+        return self.updater.may_write_older
+
     def state(self) -> State:
         """What systemd does not have yet."""
         return State(

@@ -59,11 +59,14 @@ class Enforcing:
             foreign=self.foreign.found,
         )
 
-    def end(self, one: Pass, *, names_complete: bool) -> None:
-        """All have followed the pass: leave a tree that is gone; note the end of a release."""
+    def end(self, one: Pass, *, awaits_others: bool) -> None:
+        """All have followed the pass: leave a tree that is gone; note the end of a release.
+
+        A release ends with a pass that `awaits_others` no more: see `Followers`.
+        """
         if one.goal is not None and one.naming is not None and one.result.tree is None:
             self.pods.close()
-        elif one.released and names_complete:
+        elif one.released and not awaits_others:
             self._holding = False
             self._save()
 

@@ -82,6 +82,11 @@ class SliceUpdater:
             return ""
         return f"systemd is not updated: {self.problem}"
 
+    @property
+    def may_write_older(self) -> bool:
+        """Whether systemd may still write sets of before, until a call that will be tried again."""
+        return bool(self._pending()) and not isinstance(self.problem, SystemdAbsentError)
+
     def obstacles(self) -> tuple[Obstacle, ...]:
         """What keeps systemd from having what it must have; an absent systemd is no obstacle."""
         problem = self.problem

@@ -172,9 +172,27 @@ async def test_an_assignment_of_mode_none_is_released_once(world: World) -> None
         world.wake.set()
         await world.clock.run_tasks()
     assert world.cpus == "0-3"
-    assert sum(one.released for one in world.passes) == 1
     assert await world.saved("None")
     assert (world.last.rests, world.last.left_alone) == (True, False)
+    world.model.write(Write(CONTAINER, CpuSet([1]), Step.PREPARE))
+    await world.clock.advance(20)
+    assert world.cpus == "1", "what others set later is theirs"
+
+
+async def test_a_release_goes_on_until_the_runtime_writes_no_set_of_before(world: World) -> None:
+    """The kubelet has the runtime update a container, which repeats what it was sent last."""
+    await world.clock.until(lambda: bool(world.runtime.updates))
+    world.runtime.may_update.clear()
+    none = {"metadata": {**BODY["metadata"], "generation": 2}, "spec": {"mode": "None"}}
+    world.assignments.body = {**BODY, **none}
+    world.wake.set()
+    await world.clock.run_tasks()
+    assert world.cpus == "0-3"
+    world.model.write(Write(CONTAINER, CpuSet([3]), Step.PREPARE))
+    world.runtime.may_update.set()
+    await world.clock.advance(10 * RETRY_SECONDS)
+    assert world.cpus == "0-3"
+    assert world.last.rests
 
 
 async def test_a_release_goes_on_until_numa_nodes_are_given_back(

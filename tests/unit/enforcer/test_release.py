@@ -16,7 +16,7 @@ from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.cgroups.write import Quota, Write
+from numapin_enforcer.cgroups.write import Quota, Step, Write
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import POLL_SECONDS, POLLS
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
@@ -108,6 +108,17 @@ async def test_systemd_is_reset_and_its_connection_closed(node: Node) -> None:
     await node.release()
     assert node.systemd.known == {BURSTABLE: SliceSets()}
     assert node.systemd.closed
+
+
+async def test_what_systemd_writes_before_it_is_reset_is_released_too(node: Node) -> None:
+    """It writes what it has whenever a property of the slice changes, as the kubelet does."""
+
+    def write_older() -> None:
+        node.model.write(Write(BURSTABLE, ALL - ONE, Step.NARROW))
+
+    node.systemd.before_write = write_older
+    await node.release()
+    assert node.cpus[BURSTABLE] == "0-3"
 
 
 async def test_a_slice_that_systemd_does_not_restrict_is_not_written(node: Node) -> None:

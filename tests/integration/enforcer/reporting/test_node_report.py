@@ -68,6 +68,7 @@ async def test_a_restart_writes_nothing_new_and_counts_on(
     write_cpus(reporting, "0")
     await eventually(lambda: objects.report.get("driftCount") == 1, "the count")
     await eventually(lambda: objects.report.get("runtime"), "the runtime")
+    await eventually(objects.is_fine, "the runtime to have the CPUs again")
     before, version = objects.report, objects.version()
     with sampled(reporting) as seen:
         await node.stop()

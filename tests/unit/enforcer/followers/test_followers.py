@@ -17,7 +17,11 @@ from numapin_enforcer.runtime.interface import (
     RuntimeVersion,
 )
 from numapin_enforcer.status.obstacles import PASSES_TO_STALL
-from numapin_enforcer.systemd.interface import SliceSets
+from numapin_enforcer.systemd.interface import (
+    SliceSets,
+    SystemdAbsentError,
+    SystemdUnavailableError,
+)
 from support.fakes.runtime import FakeRuntime
 from support.fakes.worlds.followed_node import (
     ALL,
@@ -96,6 +100,32 @@ async def test_the_runtime_is_sent_all_cpus_after_a_release(node: Node) -> None:
     await node.enforce(CPU_3)
     await node.make_pass(None)
     assert node.sent == ["3", "0-3"]
+
+
+async def test_a_release_awaits_who_may_still_write_a_set_of_before(node: Node) -> None:
+    await node.enforce(CPU_3)
+    awaits = node.followers.awaits_others
+    assert not awaits(node.last), "not a release"
+    for gate in (node.systemd.gate, node.runtime.may_update):
+        await node.make_pass(CPU_3)
+        gate.clear()
+        await node.make_pass(None)
+        assert awaits(node.last)
+        gate.set()
+        await node.clock.run_tasks()
+        await node.make_pass(None)
+        assert not awaits(node.last)
+
+
+async def test_a_release_does_not_await_a_systemd_that_is_absent(node: Node) -> None:
+    await node.enforce(CPU_3)
+    node.systemd.failure = SystemdAbsentError("no socket")
+    await node.make_pass(None)
+    assert not node.followers.awaits_others(node.last)
+    node.systemd.failure = SystemdUnavailableError("no answer")
+    await node.make_pass(CPU_3)
+    await node.make_pass(None)
+    assert node.followers.awaits_others(node.last)
 
 
 async def test_the_report_is_delayed_while_systemd_answers(node: Node) -> None:
