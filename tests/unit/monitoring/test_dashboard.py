@@ -75,14 +75,11 @@ def test_every_metric_but_those_of_each_container_is_shown_or_left_out_on_purpos
     assert left_out == {
         "numapin_container_overlap_seconds_total",
         "numapin_container_run_delay_seconds_total",
-        "numapin_container_starts_total",
         "numapin_enforces",
         "numapin_numa_allocatable",
-        "numapin_numa_available",
         "numapin_otlp_refused",
         "numapin_pass_age_seconds",
         "numapin_policies",
-        "numapin_promised_memory_bytes",
         "process_open_fds",
         "process_start_time_seconds",
     }
