@@ -33,6 +33,12 @@ MARGIN_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 0.2
 """How long a container that has an assignment, and not its sets yet, is kept from starting."""
 
+START_SECONDS: Final = 120.0
+"""How long a container may have no cgroup after it was made: others start before it.
+
+Source: kubelet, `runtimeRequestTimeout`.
+"""
+
 
 @dataclass(eq=False)
 class Gate:
@@ -62,8 +68,8 @@ class Gate:
     _vain: tuple[int, object] | None = field(default=None, init=False)
     """The newest assignment when a container had waited in vain."""
     _most_seconds: float = field(default=0.0, init=False)
-    _made: set[str] = field(default_factory=set, init=False)
-    """Ids of the containers that were made and have not been started."""
+    _made: dict[str, float] = field(default_factory=dict, init=False)
+    """When each container was made that has not been started, by id."""
 
     def passed(self, one: Pass) -> None:
         """A pass has ended: those who wait may have their answer."""
@@ -83,10 +89,10 @@ class Gate:
         return frozenset(self._made)
 
     def forget_except(self, ids: Iterable[str]) -> None:
-        """Drop the containers that have no cgroup any more."""
-        known = frozenset(ids)
-        self.born.forget_except(known | self._made)
-        self._made &= known
+        """Drop the containers that have no cgroup any more, or get none in time."""
+        known, since = frozenset(ids), self.clock.monotonic() - START_SECONDS
+        self.born.forget_except(known)
+        self._made = {one: at for one, at in self._made.items() if one in known or at > since}
 
     def registered(self, about: RuntimeTimeouts) -> None:
         """The runtime asks from now on."""
@@ -98,7 +104,7 @@ class Gate:
         """What a container is made with; None to leave it as it is."""
         learned = RuntimeContainer(container.id, container.name, ContainerState.CREATED)
         self.names.learn((learned,))
-        self._made.add(container.id)
+        self._made[container.id] = self.clock.monotonic()
         until_seconds = self.clock.monotonic() + self._wait_seconds()
         while (one := self._pass) is not None and self._is_closed(one, container):
             line = _line(one, container)
@@ -124,7 +130,7 @@ class Gate:
                 break
             self.wake.set()
             await self.clock.wait(self._next_pass, left_seconds)
-        self._made.discard(container.id)
+        self._made.pop(container.id, None)
         if container.id in self.born.ids:
             self.starts[PINNED] += 1
         elif one is not None and (line is not None or self._is_closed(one, container)):

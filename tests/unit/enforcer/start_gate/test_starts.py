@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from numapin_enforcer.start_gate.births import PINNED, SHARED
-from numapin_enforcer.start_gate.gate import Gate
+from numapin_enforcer.start_gate.gate import START_SECONDS, Gate
 from support.fakes.worlds.agent_world import World
 from support.fakes.worlds.gated_world import (
     NEW,
@@ -64,3 +64,17 @@ async def test_a_container_that_is_assigned_between_is_pinned_before_it_starts(
 async def test_a_container_that_does_not_wait_is_not_counted(world: World, gate: Gate) -> None:
     await start(world, gate, "", container(cpu_shares=512))
     assert gate.starts == {}
+
+
+async def test_a_container_without_a_cgroup_is_starting_until_it_is_too_late(
+    world: World, gate: Gate, asked: list[asyncio.Task[Any]]
+) -> None:
+    """Of many that start at once, some are made long before they have a cgroup."""
+    await assign(world, line(), shared="0-1")
+    await ask(world, gate, asked, container())
+    await world.clock.advance(START_SECONDS - 1)
+    gate.forget_except(())
+    assert gate.starting() == {NEW}
+    await world.clock.advance(2)
+    gate.forget_except(())
+    assert gate.starting() == frozenset()
