@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,11 +130,17 @@ def served(plane: ControlPlane) -> bool:
 
 def assign(plane: ControlPlane, uid: str) -> int:
     """Give the second CPU to one pod's container; returns the spec's generation."""
-    owner = {"podUID": uid, "namespace": "default", "pod": uid, "container": "main"}
-    spec: dict[str, Any] = {
-        "pools": {"reserved": "0", "shared": "0"},
-        "containers": [{**owner, "cpus": "1", "exclusive": True}],
-    }
+    pools = {"reserved": "0", "shared": "0"}
+    return write(plane, {"pools": pools, "containers": [line(uid, cpus="1", exclusive=True)]})
+
+
+def line(uid: str, **more: Any) -> dict[str, Any]:
+    """What a spec says of the container `main` of a pod."""
+    return {"podUID": uid, "namespace": "default", "pod": uid, "container": "main", **more}
+
+
+def write(plane: ControlPlane, spec: Mapping[str, Any]) -> int:
+    """Write the spec of the NodeAssignment, as the operator does; returns its generation."""
     body: dict[str, Any] = {"apiVersion": "numapin.io/v1beta1", "kind": "NodeAssignment"}
     body |= {"metadata": {"name": NODE}, "spec": spec}
     query = "fieldManager=bench&force=true"
@@ -142,10 +148,15 @@ def assign(plane: ControlPlane, uid: str) -> int:
     return int(answer["metadata"]["generation"])
 
 
+def status(plane: ControlPlane) -> dict[str, Any]:
+    """What the enforcer has reported; empty before its first report."""
+    found: dict[str, Any] = (read_node(plane.api, NODE) or {}).get("status") or {}
+    return found
+
+
 def observed(plane: ControlPlane) -> int:
     """The generation that the enforcer has reported; 0 before its first report."""
-    status = (read_node(plane.api, NODE) or {}).get("status") or {}
-    return int(status.get("observedGeneration", 0))
+    return int(status(plane).get("observedGeneration", 0))
 
 
 def service_account(plane: ControlPlane, folder: Path) -> tuple[Path, dict[str, str]]:
@@ -162,13 +173,14 @@ def service_account(plane: ControlPlane, folder: Path) -> tuple[Path, dict[str, 
 
 
 @contextmanager
-def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path) -> Iterator[int]:
+def enforcer(plane: ControlPlane, runtime: Runtime, folder: Path, *options: str) -> Iterator[int]:
     """Run an enforcer with the settings and the login of the DaemonSet; yields its process id.
 
     A kubeconfig would take 1.1 MiB more: a pod loads no parser of YAML.
     """
     command = program("numapin_enforcer", runtime, folder)
     command += [f"--cri-socket={runtime.socket}", f"--health-address=127.0.0.1:{choose(1)[0]}"]
+    command += options
     account, environment = service_account(plane, folder)
     mounting = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1"; shift; exec "$@"']
     command = [*mounting, str(account), str(SERVICE_ACCOUNT_DIR), *command]
