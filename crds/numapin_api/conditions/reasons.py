@@ -245,6 +245,11 @@ class Reason(StrEnum):
         "The pod gets CPUs of its own once pods that are ending have released theirs.",
     )
     HELD = "Held", "The pod stays pending until a node has a place for it."
+    GROUPS_BLOCKED = (
+        "GroupsBlocked",
+        "The pod stays pending; its controller and others have some pods placed and some that "
+        "wait, so they wait for each other if their pods only work together.",
+    )
     NOT_HELD = (
         "NotHeld",
         "The pod's scheduling gate was opened without a place: its namespace has not opted in, no "

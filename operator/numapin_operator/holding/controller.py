@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -13,6 +13,7 @@ from numapin_daemon.slices import Slices
 from numapin_daemon.worker import Worker
 from numapin_operator.cluster import Cluster, PodEvent
 from numapin_operator.holding.gates import Gates
+from numapin_operator.holding.groups import PartlyPlaced, groups_of, placed_of
 from numapin_operator.holding.places import NodePlaces
 from numapin_operator.holding.telling import HeldTexts
 from numapin_operator.holding.turns import Patience, give_places
@@ -77,6 +78,7 @@ class PodHolding:
         self._dirty: set[str] = set()
         self._places = NodePlaces(state.namespaces, self._wish)
         self._patience = Patience()
+        self._partly = PartlyPlaced()
         self._wished_at: dict[str, float] = {}
         self._opened_at: dict[str, float] = {}
         self._gates = Gates(cluster, state, events, clock)
@@ -143,10 +145,19 @@ class PodHolding:
         self._places.begin(waiting)
         queue = [pod for pod in waiting if not self._is_unheld(pod)]
         now = self._clock.monotonic()
+        left: list[HeldPod] = []
         for step in give_places(queue, self._places, self._patience, now):
             if step is not None:
-                self._settle(*step)
+                pod, node = step
+                if node is None:
+                    left.append(pod)
+                else:
+                    self._planning.wake(node, urgent=True)
             await slices.rest()
+        blocked = await self._blocked(left, slices, now)
+        for pod in left:
+            if (nearest := self._places.nearest(pod)) is not None:
+                self._texts.tell(pod, *nearest, is_blocked=pod.pod.origin.uid in blocked)
         self._forget()
         return AGAIN_SECONDS if self._state.held.pods else None
 
@@ -206,11 +217,14 @@ class PodHolding:
             self._gates.open(pod.uid, why)
         return bool(why)
 
-    def _settle(self, pod: HeldPod, node: str | None) -> None:
-        if node is not None:
-            self._planning.wake(node, urgent=True)
-        elif (nearest := self._places.nearest(pod)) is not None:
-            self._texts.tell(pod, *nearest)
+    async def _blocked(self, left: Sequence[HeldPod], slices: Slices, now: float) -> frozenset[str]:
+        """The groups that may wait for each other."""
+        placed: set[str] = set()
+        if groups := groups_of(left):
+            for pods in self._places.pods_by_node():
+                placed |= placed_of(groups, pods)
+                await slices.rest()
+        return self._partly.note(placed, now)
 
     def _forget(self) -> None:
         """Forget pods that are not held any more."""

@@ -168,6 +168,10 @@ class NodePlaces:
         _, _, name = min(found)
         return name, shape.lacks[name], len(shape.allowed)
 
+    def pods_by_node(self) -> list[tuple[PodView, ...]]:
+        """The pods of each node, with those that have a place there or are to have one."""
+        return [slot.picture.pods for slot in self._slots.values()]
+
     def _key(self, pod: HeldPod) -> Hashable:
         policies = {one.policy.name: one.policy for one in self._slots.values()}
         wanted = frozenset(name for name, one in policies.items() if self._selects(one, pod))

@@ -37,11 +37,21 @@ CONSEQUENCE: Final = "it stays pending until a node has a place for it"
 _log = logging.getLogger(__name__)
 
 
-def text_of(node: str, lack: Lack, nodes: int) -> str:
+BLOCKED: Final = (
+    "; its controller and others have some pods placed and some that wait: if such pods only work "
+    "together, these groups wait for each other until one of them is deleted or suspended"
+)
+
+
+def text_of(node: str, lack: Lack, nodes: int, *, is_blocked: bool) -> str:
     """Why a pod waits; what stands before the colon is what is compared."""
     where = f"container {lack.container}: " if lack.container else ""
     nearest = f"{node} comes nearest of {plural(nodes, 'node')}"
-    return cut_text(f"{lack.reason} on {node}: {where}{lack.message} ({nearest})", TEXT_LENGTH)
+    why = f"{lack.reason} on {node}"
+    if is_blocked:
+        why = f"{Reason.GROUPS_BLOCKED}, {why}"
+    also = BLOCKED if is_blocked else ""
+    return cut_text(f"{why}: {where}{lack.message} ({nearest})", TEXT_LENGTH - len(also)) + also
 
 
 class HeldTexts:
@@ -58,9 +68,19 @@ class HeldTexts:
         self._budget = TokenBucket(AT_ONCE, WRITES_PER_SECOND)
         self._lines = LogLimit(at_once=3, per_second=1 / 60, clock=clock)
 
-    def tell(self, pod: HeldPod, node: str, lack: Lack, nodes: int) -> None:
-        """Have a pod told why it waits, unless it says so already or was told lately."""
-        uid, text = pod.uid, text_of(node, lack, nodes)
+    def tell(
+        self, pod: HeldPod, node: str, lack: Lack, nodes: int, *, is_blocked: bool = False
+    ) -> None:
+        """Have a pod told why it waits, unless it says so already or was told lately.
+
+        Args:
+            pod: the pod.
+            node: the node that comes nearest.
+            lack: what is missing there.
+            nodes: how many nodes the pod may use.
+            is_blocked: whether its group and others may wait for each other.
+        """
+        uid, text = pod.uid, text_of(node, lack, nodes, is_blocked=is_blocked)
         if pod.told == refusal_mark(text):
             return
         now = self._clock.monotonic()

@@ -11,11 +11,17 @@ from support.values.operator import Body, pod_body
 GATE = {"name": names.HOLD_GATE}
 
 
-def held_body(name: str, cpu: str = "2", *, spec: Body | None = None, **others: Any) -> Body:
-    """A pod with numapin's gate, as the API server sends it."""
+def held_body(
+    name: str, cpu: str = "2", *, spec: Body | None = None, owner: str = "", **others: Any
+) -> Body:
+    """A pod with numapin's gate, as the API server sends it; `owner` is KIND/UID of its owner."""
     body = pod_body(name, cpu, node="", **others)
     del body["spec"]["nodeName"]
     body["metadata"]["resourceVersion"] = "1"
+    if owner:
+        kind, _, uid = owner.partition("/")
+        named = {"apiVersion": "v1", "kind": kind, "name": uid, "uid": uid, "controller": True}
+        body["metadata"]["ownerReferences"] = [named]
     body["spec"] |= {"schedulingGates": [GATE]} | (spec or {})
     return body
 
