@@ -25,12 +25,18 @@ class HoldingProxy:
 
     def __init__(self, login: Login, session: aiohttp.ClientSession) -> None:
         self._login, self._session = login, session
-        self._held: set[str] = set()
+        self._held: dict[str, asyncio.Event] = {}
         self.url = ""
 
     def hold(self, *plurals: str) -> None:
         """Let watches of these kinds, such as `pods`, deliver nothing more; requests pass."""
-        self._held |= set(plurals)
+        for plural in plurals:
+            self._held.setdefault(plural, asyncio.Event())
+
+    def let_go(self, *plurals: str) -> None:
+        """Let these watches deliver again, first what was held back."""
+        for plural in plurals:
+            self._held.pop(plural).set()
 
     def kubeconfig(self, folder: Path) -> Path:
         """A kubeconfig, written into this folder, with which a program uses the proxy."""
@@ -57,8 +63,8 @@ class HoldingProxy:
             response = web.StreamResponse(status=answer.status, headers=passed)
             await response.prepare(request)
             async for chunk in answer.content.iter_any():
-                if watched in self._held:
-                    await asyncio.Event().wait()
+                if held := self._held.get(watched):
+                    await held.wait()
                 await response.write(chunk)
         return response
 
