@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test before-release times demo lab chaos bench scale hostile histories exhaustive moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system test before-release times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,11 @@ scale: setup system  ## measure the operator with 500 to 5,000 nodes (an hour, 1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m numapin_benchmarks.scale --nodes 500,1000,2000,5000 --output docs/images/scale.json
 	$(BIN)/python -m numapin_benchmarks.scale.plot docs/images/scale.json
+
+holding: setup system  ## place 500 random pods on 50 played nodes: held, shared, and refused by kubelets; drawn (PODS=, NODES=, SEED=)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m numapin_campaigns holding --pods $(or $(PODS),500) --nodes $(or $(NODES),50) $(if $(SEED),--seed $(SEED)) --output docs/images/holding.json
+	$(BIN)/python -m numapin_benchmarks.holding_plot docs/images/holding.json
 
 hostile: setup system  ## an hour of random valid and hostile objects against the operator
 	$(BIN)/python -m numapin_campaigns hostile --minutes 60

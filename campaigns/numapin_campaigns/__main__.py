@@ -12,6 +12,7 @@ from numapin_campaigns.chaos import command as chaos
 from numapin_campaigns.frame import command as frame
 from numapin_campaigns.histories import command as histories
 from numapin_campaigns.histories.worlds import command as worlds
+from numapin_campaigns.holding import command as holding
 from numapin_campaigns.hostile import command as hostile
 from numapin_campaigns.moves import command as moves
 from numapin_lab.__main__ import INTERRUPTED, add_folder
@@ -127,6 +128,7 @@ COMMANDS = {
     "told": Command(str(told.__doc__), told.add_options, _told),
     "upgrade": Command(str(upgrade.__doc__), upgrade.add_options, _upgrade),
     "hostile": Command(str(hostile.__doc__), hostile.add_options, hostile.run, has_lab=False),
+    "holding": Command(str(holding.__doc__), holding.add_options, holding.run, has_lab=False),
     "histories": Command(
         str(histories.__doc__), histories.add_options, histories.run, has_lab=False
     ),

@@ -43,7 +43,7 @@ class Campaign(Generic[Lab, Plan]):
 
     def planned(self, options: argparse.Namespace) -> Plan:
         """The plan that the options ask for, of a new seed if they name none."""
-        seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed
+        seed = chosen_seed() if options.seed is None else options.seed
         return self.plan(seed, options)
 
     def carry_out(self, folder: LabFolder, plan: Plan, keep: bool, progress: Say = say) -> bool:
@@ -61,6 +61,11 @@ class Campaign(Generic[Lab, Plan]):
             write(report, folder.path / f"{self.name}.json")
             print(report.summary())
         return report.good
+
+
+def chosen_seed() -> int:
+    """A new seed."""
+    return secrets.randbelow(SEEDS)
 
 
 def write(report: Report[Any], path: Path) -> None:

@@ -134,7 +134,12 @@ class LargePlane(ControlPlane):
         super().stop()
 
 
-def large_plane(folder: Path) -> LargePlane:
-    """A control plane in a folder, on free ports; nothing runs yet."""
-    programs = {name: found.path for name, found in provide(CONTROL_PLANE).items()}
+def large_plane(folder: Path, *others: str) -> LargePlane:
+    """A control plane in a folder, on free ports; nothing runs yet.
+
+    Args:
+        folder: for all that it writes.
+        others: programs that are to be there as well, such as `kube-scheduler`.
+    """
+    programs = {name: found.path for name, found in provide((*CONTROL_PLANE, *others)).items()}
     return LargePlane(folder, ControlPlanePorts(*choose(3)), programs)

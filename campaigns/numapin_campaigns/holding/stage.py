@@ -1,0 +1,148 @@
+"""The cluster of a run: API server, scheduler and operator are real, nodes are played."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from numapin_api import names
+from numapin_api.forms.spec import read_spec
+from numapin_campaigns.holding.outcome import Way
+from numapin_campaigns.holding.workload import CPUS, MACHINE, NAMESPACE, RULES, Plan
+from numapin_client.client import ApiClient, Source, connect
+from numapin_client.errors import ClientError
+from numapin_client.login.kubeconfig import kubeconfig_login
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NAMESPACES,
+    NODE_ASSIGNMENTS,
+    NODES,
+    PODS,
+    Json,
+    Key,
+)
+from numapin_client.transport.connection import Request
+from numapin_lab.controlplane.controllers import scheduler
+from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
+from numapin_lab.errors import LabError
+from numapin_lab.installed.manifests import OVERLAY
+from numapin_lab.played.control_plane import LargePlane, large_plane
+from numapin_lab.played.enforcers import node_name, played
+from numapin_lab.played.operator_process import OperatorRun
+from numapin_lab.processes.daemons import stop
+from numapin_lab.processes.ports import choose
+
+COMPONENT: Final = OVERLAY.parents[1] / "components" / "holding"
+READY_SECONDS: Final = 120
+STOP_SECONDS: Final = 2.0
+AGAIN_SECONDS: Final = 0.3
+TYPICAL: Final[Json] = {"releaseDelay": "0s"}
+
+
+@asynccontextmanager
+async def stage(way: Way, plan: Plan, folder: Path) -> AsyncIterator[ApiClient]:
+    """Start everything; yields the administrator's client.
+
+    Raises:
+        LabError: the nodes were not ready in time.
+    """
+    async with AsyncExitStack() as stack:
+        plane = large_plane(folder / "plane", "kube-scheduler")
+        stack.callback(plane.stop)
+        await asyncio.to_thread(plane.start)
+        if way is not Way.KUBELET:
+            await asyncio.to_thread(_install, plane, way)
+        api = await stack.enter_async_context(connect(kubeconfig_login(str(plane.kubeconfig))))
+        for number in range(plan.nodes):
+            await _add_node(api, node_name(number))
+        if way is not Way.KUBELET:
+            options = (f"--nodes={plan.nodes}", "--end-containers")
+            enforcers = played(plane.kubeconfig, folder / "notes", [MACHINE], *options)
+            stack.enter_context(enforcers)
+            account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
+            login = await asyncio.to_thread(log_in, plane, account, folder / "login")
+            stack.callback(OperatorRun(login, folder / "operator.log").stop)
+            await _until_ready(api, way, plan.nodes)
+        binder = scheduler(plane, choose(1)[0])
+        await asyncio.to_thread(binder.start)
+        pid = binder.daemon.pid()
+        assert pid is not None
+        stack.callback(stop, pid, STOP_SECONDS)
+        yield api
+
+
+def _install(plane: LargePlane, way: Way) -> None:
+    plane.kubectl("apply", "--server-side", "-k", str(OVERLAY))
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    if way is Way.HOLD:
+        files = [f"--filename={one}" for one in sorted(COMPONENT.glob("[!k]*.yaml"))]
+        plane.kubectl("apply", "--server-side", "--force-conflicts", *files)
+
+
+async def _add_node(api: ApiClient, name: str) -> None:
+    await api.create(NODES, {"metadata": {"name": name}})
+    amounts = {"cpu": str(CPUS), "memory": "64Gi", "pods": "110"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    status: Json = {
+        "capacity": amounts,
+        "allocatable": amounts | {"cpu": str(CPUS - 1)},
+        "conditions": [ready],
+    }
+    await api.merge_patch(NODES, Key(name), {"status": status}, subresource="status")
+    await api.merge_patch(NODES, Key(name), {"spec": {"taints": None}})
+
+
+async def _until_ready(api: ApiClient, way: Way, nodes: int) -> None:
+    """Wait until each node has CPUs to give away, and new pods get their gates."""
+    spec = RULES | TYPICAL | {"onUnsatisfiable": str(way)}
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await _until_created(api, {"metadata": {"name": "all"}, "spec": spec})
+            if way is Way.HOLD:
+                labels = {"metadata": {"labels": {names.HOLD_LABEL: names.HOLD_ENABLED}}}
+                await api.merge_patch(NAMESPACES, Key(NAMESPACE), labels)
+                await _until(partial(_gates, api))
+            await _until(partial(_has_planned, api, nodes))
+    except TimeoutError as error:
+        raise LabError("the nodes were not planned in time") from error
+
+
+async def _until_created(api: ApiClient, policy: Json) -> None:
+    """The API server stores a new kind some moments after it has accepted it."""
+    while True:
+        try:
+            await api.create(CPU_POLICIES, policy)
+        except ClientError:
+            await asyncio.sleep(AGAIN_SECONDS)
+        else:
+            return
+
+
+async def _until(check: Callable[[], Awaitable[bool]]) -> None:
+    while True:
+        if await check():
+            return
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def _has_planned(api: ApiClient, nodes: int) -> bool:
+    listed = await api.list_chunk(Source(NODE_ASSIGNMENTS), limit=0)
+    return sum("pools" in read_spec(one).wire for one in listed.items) == nodes
+
+
+async def _gates(api: ApiClient) -> bool:
+    """Whether the API server sets the gate of a new pod, which takes a moment after the policy."""
+    probe: Json = {"metadata": {"name": "probe", "namespace": NAMESPACE}}
+    body = probe | {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+    made = await api.create(PODS, body)
+    await end_pod(api, "probe")
+    return bool(made["spec"].get("schedulingGates"))
+
+
+async def end_pod(api: ApiClient, name: str) -> None:
+    """Delete a pod at once, as its kubelet does when its containers have ended."""
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+    path = PODS.path(Key(name, NAMESPACE))
+    await api.connection.ask(Request("DELETE", path, body=options))
