@@ -219,12 +219,14 @@ class PodHolding:
 
     async def _blocked(self, left: Sequence[HeldPod], slices: Slices, now: float) -> frozenset[str]:
         """The groups that may wait for each other."""
-        placed: set[str] = set()
-        if groups := groups_of(left):
-            for pods in self._places.pods_by_node():
+        groups = groups_of(left)
+        if now >= self._partly.next or not groups:
+            placed: set[str] = set()
+            for pods in self._places.pods_by_node() if groups else ():
                 placed |= placed_of(groups, pods)
                 await slices.rest()
-        return self._partly.note(placed, now)
+            self._partly.note(placed, now)
+        return self._partly.stuck
 
     def _forget(self) -> None:
         """Forget pods that are not held any more."""

@@ -14,6 +14,9 @@ from numapin_operator.placement import PodView
 STUCK_SECONDS: Final = 30.0
 """How long groups must have been partly placed before it is told."""
 
+COUNT_SECONDS: Final = 5.0
+"""How often the pods of all nodes are counted."""
+
 _SINGLE: Final = frozenset(
     {"", "DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )
@@ -34,12 +37,21 @@ def placed_of(groups: Collection[str], pods: Iterable[PodView]) -> set[str]:
 
 @dataclass(slots=True)
 class PartlyPlaced:
-    """Groups with pods that wait and pods that have a place, and since when they are seen so."""
+    """Groups with pods that wait and pods that have a place, and since when they are seen so.
+
+    Attributes:
+        since: for each of them.
+        stuck: those that may wait for each other.
+        next: when they are to be counted again.
+    """
 
     since: dict[str, float] = field(default_factory=dict)
+    stuck: frozenset[str] = frozenset()
+    next: float = 0.0
 
-    def note(self, groups: Collection[str], now: float) -> frozenset[str]:
-        """Take in the present ones; return those that may wait for each other."""
+    def note(self, groups: Collection[str], now: float) -> None:
+        """Take in the present ones."""
         self.since = {one: self.since.get(one, now) for one in groups}
         stuck = [one for one, since in self.since.items() if now - since >= STUCK_SECONDS]
-        return frozenset(stuck if len(stuck) > 1 else ())
+        self.stuck = frozenset(stuck if len(stuck) > 1 else ())
+        self.next = now + COUNT_SECONDS

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from numapin_operator.holding.groups import STUCK_SECONDS, PartlyPlaced, groups_of, placed_of
+from numapin_operator.holding.groups import (
+    COUNT_SECONDS,
+    STUCK_SECONDS,
+    PartlyPlaced,
+    groups_of,
+    placed_of,
+)
 from numapin_operator.holding.telling import QUIET_SECONDS
 from support.fakes.worlds.held_world import HeldWorld
 from support.values.held_pods import held_view
@@ -76,11 +82,22 @@ def test_one_group_is_asked_about_nothing() -> None:
 
 def test_a_group_that_was_complete_for_a_moment_begins_again() -> None:
     partly = PartlyPlaced()
-    assert partly.note({"a", "b"}, 0.0) == frozenset()
-    assert partly.note({"a"}, STUCK_SECONDS / 2) == frozenset()
-    assert partly.note({"a", "b"}, STUCK_SECONDS) == frozenset()
-    assert partly.note({"a", "b"}, STUCK_SECONDS * 1.9) == frozenset()
-    assert partly.note({"a", "b"}, STUCK_SECONDS * 2) == {"a", "b"}
+    for seconds, groups in ((0.0, {"a", "b"}), (0.5, {"a"}), (1.0, {"a", "b"}), (1.9, {"a", "b"})):
+        partly.note(groups, STUCK_SECONDS * seconds)
+        assert partly.stuck == frozenset()
+    partly.note({"a", "b"}, STUCK_SECONDS * 2)
+    assert partly.stuck == {"a", "b"}
+
+
+async def test_pods_are_counted_now_and_then() -> None:
+    """A change somewhere is no reason to read the pods of all nodes."""
+    world = await two_groups("Job", "Job")
+    counted = world.holding._partly.next
+    await world.settle()
+    assert world.holding._partly.next == counted
+    await world.operator.clock.advance(COUNT_SECONDS)
+    await world.settle()
+    assert world.holding._partly.next > counted
 
 
 def test_a_pod_that_has_ended_has_no_place() -> None:
