@@ -75,7 +75,6 @@ class Run:
             await self._until_over()
             for task in tasks:
                 task.cancel()
-            self._begun.update(self._created)  # no other one begins
         return self._outcome(time.monotonic() - began)
 
     async def _until_over(self) -> None:
