@@ -125,6 +125,7 @@ class Term:
         self.controller = Controller(cluster, state, self.queue, self.outputs, clock)
         self._publisher = self._make_publisher(lasting)
         self.outputs.assigned, state.counted = self._assigned, self._publisher.tell
+        self.outputs.other_writer = self._publisher.other_writer
         state.wake = self.queue.add
         self._holding = self._hold(lasting)
 

@@ -64,6 +64,11 @@ class Reason(StrEnum):
         "More CPUs are reserved than the Node keeps back, so the scheduler binds pods for which "
         "exclusive CPUs are missing; the policy is in force.",
     )
+    TOPOLOGY_OF_ANOTHER_WRITER = (
+        "TopologyOfAnotherWriter",
+        "The NodeResourceTopology of the node has another writer, so numapin does not write it; "
+        "the policy is in force.",
+    )
     RESERVED_CPUS_OFFLINE = (
         "ReservedCPUsOffline",
         "reserved.cpus names CPUs that are offline; the policy is in force with the others.",

@@ -64,18 +64,20 @@ class Known:
         uid: of the object.
         version: its resourceVersion.
         said: the digest of what it says; None if another writer has it.
+        writer: that other writer; None if it is ours.
     """
 
     uid: str
     version: str
     said: bytes | None
+    writer: str | None = None
 
     @classmethod
     def of(cls, body: Json) -> "Known":
         """Take in an object."""
-        metadata = body["metadata"]
-        said = None if foreign_writer(body) else digest(body)
-        return cls(metadata["uid"], metadata["resourceVersion"], said)
+        metadata, writer = body["metadata"], foreign_writer(body)
+        said = None if writer else digest(body)
+        return cls(metadata["uid"], metadata["resourceVersion"], said, writer)
 
 
 class NoPublisher:
@@ -91,6 +93,9 @@ class NoPublisher:
             return
         self._told = True
         _log.warning(NOT_ENABLED, extra={"policy": policy.name})
+
+    def other_writer(self, _: str) -> None:
+        """Nobody: no object is looked at."""
 
 
 class Publisher:
@@ -122,7 +127,7 @@ class Publisher:
         self._queue = WorkQueue(clock=clock)
         self._known: dict[str, Known] = {}
         self._next_write: dict[str, float] = {}
-        self._foreign: set[str] = set()
+        self._writers: dict[str, str] = {}
         self._right = Denied(NO_RIGHT, "NodeResourceTopologies are written again", clock)
         self._kind = Denied(
             NO_KIND, "the API server has NodeResourceTopologies now", clock, _no_kind
@@ -132,8 +137,16 @@ class Publisher:
     def tell(self, node: str) -> None:
         """Have the object of a node compared, if it has one or must have one."""
         if node in self._known or self._publishing(node) is not None:
-            at = self._next_write.get(node, 0.0)
-            self._queue.add(node, at=at if at > self._clock.monotonic() else None)
+            self._queue.add(node, at=self._not_before(node))
+
+    def _not_before(self, node: str) -> float | None:
+        """Until when a node must not be written again; None if it may be."""
+        at = self._next_write.get(node, 0.0)
+        return at if at > self._clock.monotonic() else None
+
+    def other_writer(self, node: str) -> str | None:
+        """Who else writes the object of a node, which we must write; None if nobody does."""
+        return self._writers.get(node)
 
     async def work(self) -> None:
         """Compare the object of node after node, until cancelled."""
@@ -176,11 +189,15 @@ class Publisher:
         """Write or delete one object, as soon as that is allowed."""
         await self._right.wait()
         await self._kind.wait()
+        if (at := self._not_before(node)) is not None:  # it was told during the last write
+            self._queue.add(node, at=at)
+            return
         policy = self._publishing(node)
         wanted = self._wanted(node, policy) if policy is not None else None
         if policy is not None and wanted is None:
             return  # what it must say is not known now: it stays
         known = self._known.get(node) or await self._read(node)
+        self._note_writer(node, known.writer if known and policy is not None else None)
         if wanted is not None and known is None:
             await self._write(node, self._cluster.create_resource_topology(wanted))
         elif known is None or known.said is None:
@@ -206,12 +223,18 @@ class Publisher:
         if body is None:
             return None
         self._known[node] = known = Known.of(body)
-        if known.said is not None:
-            self._foreign.discard(node)
-        elif self._publishing(node) and node not in self._foreign:
-            self._foreign.add(node)
-            _log.warning(FOREIGN, extra={"node": node, "writer": foreign_writer(body)})
         return known
+
+    def _note_writer(self, node: str, writer: str | None) -> None:
+        """Have a node planned again whose object has another writer now, or has none any more."""
+        if writer == self._writers.get(node):
+            return
+        if writer is None:
+            del self._writers[node]
+        else:
+            self._writers[node] = writer
+            _log.warning(FOREIGN, extra={"node": node, "writer": writer})
+        self._state.wake(node)
 
     async def _delete(self, node: str, known: Known) -> None:
         try:

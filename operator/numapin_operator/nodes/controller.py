@@ -151,6 +151,7 @@ class Controller:
         return replace(
             self._claims.mark(picture_of(self._state, name, late, turn.policy)),
             told=self._outputs.telling.told(name),
+            other_writer=self._outputs.other_writer(name),
             turn=turn,
             memory=self._memory.get(name, NOTHING),
             now=Moment(self._clock.now().timestamp(), self._clock.monotonic()),

@@ -89,6 +89,11 @@ def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
+def _nobody(_: str) -> str | None:
+    """Nobody writes what we do."""
+    return None
+
+
 @dataclass(slots=True)
 class Outputs:
     """Where the controller sends what is not a NodeAssignment.
@@ -103,6 +108,7 @@ class Outputs:
         telling: tells workloads which CPUs they have.
         refusals: has the refused pods of a node told so.
         assigned: called with each planned node, and with its assignment as it is then.
+        other_writer: who else writes the NodeResourceTopology of a node; None if nobody does.
     """
 
     statuses: StatusWriter
@@ -114,6 +120,7 @@ class Outputs:
     telling: Telling = field(default_factory=NobodyTold)
     refusals: Callable[[str], object] = _ignore
     assigned: Callable[[NodePicture], object] = _ignore
+    other_writer: Callable[[str], str | None] = _nobody
 
     def report(self, result: WriteResult) -> None:
         """Log and count a write, and tell those whom it concerns."""

@@ -106,6 +106,7 @@ class NodePicture:
         claims_due: when claims of its pods must be read again, by the monotonic clock; None for
             never.
         memory: what this term remembers of it.
+        other_writer: who else writes its NodeResourceTopology, which we must; None if nobody.
         release_delay: `spec.releaseDelay` of the policy that governs the node, or governed it last;
             None if none has been observed.
         wishes: pods that wait for a node and are to have a place on this one, the first first.
@@ -125,6 +126,7 @@ class NodePicture:
     claims_due: float | None = None
     memory: NodeMemory = NOTHING
     wishes: tuple[PodView, ...] = ()
+    other_writer: str | None = None
 
     def at(self, unix: float | None) -> "NodePicture":
         """The picture at a date and time, to foresee what is decided then; None for no time."""

@@ -52,7 +52,8 @@ def _judged(picture: NodePicture, node: NodeView, governing: PolicyView, plan: P
             _named(plan.outdated, is_dynamic=governing.spec.mode == "Dynamic"),
         )
     if outcome.reason == Reason.IN_FORCE:
-        remark = joined(remarks(governing.spec, assignment.topology, node))
+        about = remarks(governing.spec, assignment.topology, node, picture.other_writer)
+        remark = joined(about)
         return remarked(outcome, *remark) if remark else outcome
     return outcome
 

@@ -4,9 +4,11 @@ Does no I/O.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.kubevirt import no_dedicated_cpus
 from numapin_operator.observe.records import NodeView
@@ -21,11 +23,28 @@ from numapin_operator.placement import (
 Remark = tuple[Reason, str]
 
 
-def remarks(policy: CpuPolicySpec, topology: Topology | None, node: NodeView) -> Iterator[Remark]:
-    """The remarks, the most urgent first, each with its reason and a message."""
+WRITER_LENGTH: Final = 200
+"""Characters of what others call themselves, in a message."""
+
+
+def remarks(
+    policy: CpuPolicySpec,
+    topology: Topology | None,
+    node: NodeView,
+    other_writer: str | None = None,
+) -> Iterator[Remark]:
+    """The remarks, the most urgent first, each with its reason and a message.
+
+    Args:
+        policy: what is in force on the node.
+        topology: its hardware; None if that is not known.
+        node: the Node.
+        other_writer: who else writes its NodeResourceTopology; None if nobody does.
+    """
     found = (
         (Reason.RESERVED_CPUS_OFFLINE, reserved_offline(policy, topology)),
         (Reason.CPU_RESERVATION_DIFFERS, _cpu_reservation(policy, topology, node)),
+        (Reason.TOPOLOGY_OF_ANOTHER_WRITER, _not_published(other_writer)),
         (Reason.CROSSING_TOPOLOGY, crossing_groups(policy, topology)),
         (Reason.MEMORY_RESERVATION_DIFFERS, reservation_mismatch(policy, node.system, topology)),
         (Reason.MEMORY_WITHOUT_CPUS, memory_without_cpus(policy, topology)),
@@ -37,6 +56,13 @@ def remarks(policy: CpuPolicySpec, topology: Topology | None, node: NodeView) ->
 def _cpu_reservation(policy: CpuPolicySpec, topology: Topology | None, node: NodeView) -> str:
     """How `reserved` differs from the Node; empty while the Node does not say what it offers."""
     return cpu_reservation_mismatch(policy, node.system, topology) if node.allocatable else ""
+
+
+def _not_published(other_writer: str | None) -> str:
+    """Why the NodeResourceTopology does not say what numapin knows; empty if it does."""
+    if other_writer is None:
+        return ""
+    return f"not published, the object has another writer: {cut_text(other_writer, WRITER_LENGTH)}"
 
 
 def joined(found: Iterator[Remark]) -> Remark | None:

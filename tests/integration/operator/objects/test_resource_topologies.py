@@ -8,7 +8,14 @@ import pytest
 
 from numapin_api import names
 from numapin_client.errors import NotFoundError
-from numapin_client.resources import NODE_RESOURCE_TOPOLOGIES, NODES, PODS, Json, Key
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NODE_RESOURCE_TOPOLOGIES,
+    NODES,
+    PODS,
+    Json,
+    Key,
+)
 from numapin_operator.noderesourcetopology.fingerprint import ATTRIBUTE, fingerprint
 from numapin_operator.noderesourcetopology.publisher import FOREIGN, NO_KIND, NO_RIGHT, NOT_ENABLED
 from support.real.audit import Audit, granted
@@ -46,6 +53,13 @@ async def governed(world: RealWorld, operator: OperatorProcess, spec: Json) -> t
     await world.enforce(node)
     await until(lambda: has_pools(world, node), operator.log)
     return policy, node
+
+
+async def message(world: RealWorld, policy: str) -> str:
+    """What Ready of a policy says."""
+    body = await world.admin.get(CPU_POLICIES, Key(policy))
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return next((one["message"] for one in conditions if one["type"] == "Ready"), "")
 
 
 async def has_pools(world: RealWorld, node: str) -> bool:
@@ -138,8 +152,15 @@ async def test_the_object_of_another_writer_is_left_alone(
     theirs: Json = {"metadata": {"name": node}, "zones": [{"name": "node-0", "type": "Node"}]}
     made = await world.admin.create(NODE_RESOURCE_TOPOLOGIES, theirs, field_manager="nfd")
     async with world.component(COMPONENT):
-        await governed(world, hasty, PUBLISH)
-        await until(lambda: FOREIGN in hasty.log.read_text(), hasty.log)
+        policy, _ = await governed(world, hasty, PUBLISH)
+
+        async def is_named() -> bool:
+            await world.enforce(node)
+            ready = await message(world, policy)
+            about = "TopologyOfAnotherWriter: not published, the object has another writer: nfd"
+            return node in ready and about in ready
+
+        await until(is_named, hasty.log)
         await world.add_pod(node, "a", "2")
         await until(lambda: world.held(node), hasty.log)
         await asyncio.sleep(1.5)

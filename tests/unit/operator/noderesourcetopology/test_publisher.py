@@ -1,18 +1,14 @@
 """The object of each node is what it should be, against the fake API server."""
 
-import asyncio
-import logging
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from numapin_api import names
 from numapin_client.errors import ConnectionFailedError, ForbiddenError
 from numapin_client.resources import Key
 from numapin_operator.annotation.denied import DENIED_SECONDS
 from numapin_operator.noderesourcetopology.publisher import (
-    FOREIGN,
     NO_KIND,
     NO_RIGHT,
     NOT_ENABLED,
@@ -22,23 +18,14 @@ from numapin_operator.noderesourcetopology.publisher import (
 )
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.shards.division import Portion, shard_of
-from support.fakes.cluster import FakeCluster
-from support.fakes.manual_clock import ManualClock
+from support.fakes.publishing.published_node import PUBLISH, Scene, both, working
 from support.real.waiting import running
-from support.values.moves import container
 from support.values.operator import (
-    PLANNED,
-    REPORTED,
     assignment_view,
-    node_view,
     pod_view,
     policy_view,
 )
 
-PUBLISH: dict[str, Any] = {
-    "reserved": {"count": 2},
-    "publish": {"nodeResourceTopology": "Zones"},
-}
 DENIED = ForbiddenError(
     "POST a",
     403,
@@ -46,74 +33,11 @@ DENIED = ForbiddenError(
 )
 
 
-class Scene:
-    """One node and its policy, which the test changes."""
-
-    def __init__(self, portion: Portion | None = None) -> None:
-        self.cluster, self.clock, self.state = FakeCluster(), ManualClock(), ClusterState()
-        self.portion = portion
-        self.publisher = self.another()
-        self._version = 100
-        self.govern(PUBLISH)
-        self.state.put_node(node_view())
-        self.assign()
-
-    def another(self) -> Publisher:
-        """One that remembers nothing, as after a restart."""
-        governing = self.state.governing
-        return Publisher(self.cluster, self.state, governing, self.clock, self.portion)
-
-    def govern(self, spec: dict[str, Any]) -> None:
-        self._version += 1
-        generation = self._version
-        view = policy_view("policy", spec, generation=generation, version=self._version)
-        self.state.put_policy_view(view)
-        self.publisher.tell("node-1")
-
-    def assign(self, *pods: str) -> None:
-        self._version += 1
-        spec = PLANNED | {"containers": [container(name, "2") for name in pods]}
-        self.state.assignments.put(replace(assignment_view(spec, REPORTED), version=self._version))
-        self.publisher.tell("node-1")
-
-    async def settle(self, seconds: float = 0.0) -> None:
-        await self.clock.advance(seconds)
-        await self.clock.run_tasks()
-
-    @property
-    def object(self) -> Any:
-        return self.cluster.resource_topologies.get("node-1")
-
-    def available(self) -> list[str]:
-        return [zone["resources"][0]["available"] for zone in self.object["zones"]]
-
-
 @pytest.fixture
 async def scene() -> Any:
     made = Scene()
     async with working(made):
         yield made
-
-
-def working(scene: Scene) -> Any:
-    return running(both(scene.publisher))
-
-
-async def both(publisher: Publisher) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(publisher.sweep())
-        for _ in range(4):
-            tasks.create_task(publisher.work())
-
-
-def edit(scene: Scene, writer: str, **metadata: Any) -> None:
-    """Somebody else writes the zones of the object, or creates it."""
-    before = scene.object or {"metadata": {"name": "node-1", "uid": "uid-theirs"}}
-    managers = [{"manager": writer, "fieldsV1": {"f:zones": {}}}]
-    changed = {"resourceVersion": scene.cluster._next(), "managedFields": managers} | metadata
-    zones: dict[str, Any] = {"zones": []}
-    body = before | zones | {"metadata": before["metadata"] | changed}
-    scene.cluster.resource_topologies["node-1"] = body
 
 
 async def test_it_is_created_changed_and_deleted(scene: Scene) -> None:
@@ -154,6 +78,23 @@ async def test_a_node_is_written_once_a_second(scene: Scene) -> None:
     scene.assign("a")
     await scene.settle(1)
     assert scene.available() == expected
+
+
+async def test_what_changes_during_a_write_waits_for_its_second(scene: Scene) -> None:
+    patch = scene.cluster.patch_resource_topology
+
+    async def slow(body: Any) -> Any:
+        scene.assign()
+        return await patch(body)
+
+    await scene.settle(1)
+    scene.cluster.patch_resource_topology = slow  # type: ignore[method-assign]
+    scene.assign("a")
+    await scene.settle(0.5)
+    assert scene.cluster.topology_writes == 2
+    scene.cluster.patch_resource_topology = patch  # type: ignore[method-assign]
+    await scene.settle(1)
+    assert scene.cluster.topology_writes == 3
 
 
 async def test_a_pod_that_begins_to_run_changes_the_fingerprint(scene: Scene) -> None:
@@ -221,33 +162,6 @@ async def test_one_that_was_deleted_is_made_again(scene: Scene) -> None:
     scene.cluster.resource_topologies.clear()
     await scene.settle(SWEEP_SECONDS)
     assert scene.object is not None
-
-
-@pytest.mark.parametrize("labels", [{}, {names.MANAGED_BY_LABEL: names.MANAGED_BY}])
-async def test_what_another_writes_is_left_alone_and_reported_once(
-    scene: Scene, caplog: pytest.LogCaptureFixture, labels: dict[str, str]
-) -> None:
-    await scene.settle(1)
-    writes = scene.cluster.topology_writes
-    edit(scene, "nfd-topology-updater", labels=labels)
-    theirs = scene.object
-    with caplog.at_level(logging.WARNING):
-        for at in range(4):
-            scene.assign(*(["a"] if at % 2 == 0 else []))
-            await scene.settle(SWEEP_SECONDS)
-        scene.govern({"reserved": {"count": 2}})
-        await scene.settle(SWEEP_SECONDS)
-    assert (scene.object, scene.cluster.topology_writes) == (theirs, writes)
-    said = [record for record in caplog.records if record.message == FOREIGN]
-    assert [record.__dict__["writer"] for record in said] == ["nfd-topology-updater"]
-
-
-async def test_labels_of_others_stay(scene: Scene) -> None:
-    await scene.settle(1)
-    edit(scene, names.OPERATOR_FIELD_MANAGER, labels={names.MANAGED_BY_LABEL: "numapin", "a": "b"})
-    await scene.settle(SWEEP_SECONDS)
-    assert scene.object["metadata"]["labels"]["a"] == "b"
-    assert scene.object["zones"]
 
 
 async def test_without_the_kind_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -108,3 +108,26 @@ def test_of_several_remarks_none_hides_another() -> None:
     assert found.message.startswith("memory.reserved adds up to 1Gi of memory")
     assert "; MemoryWithoutCPUs: NUMA node 1 with memory" in found.message
     assert "; KubeVirtCPUManager: KubeVirt sets the label" in found.message
+
+
+@pytest.mark.parametrize(
+    ("writer", "reason", "said"),
+    [
+        pytest.param(None, "InForce", "", id="nobody"),
+        pytest.param("nfd", "TopologyOfAnotherWriter", "has another writer: nfd", id="one"),
+        pytest.param("x" * 9000, "TopologyOfAnotherWriter", "xxx", id="one with a long name"),
+    ],
+)
+def test_the_writer_of_the_object_that_is_not_published_is_named(
+    writer: str | None, reason: str, said: str
+) -> None:
+    seen = picture(
+        assignment_view(PLANNED, enforcer_status(1, topology=flat_topology())),
+        policies=(policy_view("policy", {"reserved": {"count": 2}}),),
+        node=node_view(kept_back={"memory": 1 << 30}),
+    )
+    found = decide(replace(seen, other_writer=writer)).outcome
+    assert found is not None
+    assert (found.phase, found.reason) == (Phase.IN_FORCE, reason)
+    assert said in found.message
+    assert len(found.message) < 300
