@@ -61,6 +61,13 @@ def test_containers_on_cgroup_v2_and_memory_on_two_numa_nodes(guest: VirtualMach
     passes(guest, *map(str, files), "-k", CHOSEN)
 
 
+@before_release
+def test_what_containers_of_the_start_gate_take_first(guest: VirtualMachine) -> None:
+    """It takes minutes; the gate itself is tried outside. 80 huge pages on each NUMA node."""
+    machine = replace(guest.machine, append="hugepages=160")
+    passes(replace(guest, machine=machine), f"{FOLDER}/guest_start_gate.py")
+
+
 def test_numa_nodes_without_memory_and_without_cpus(vm: VirtualMachine) -> None:
     layout = (NumaNode((0, 1), 1024), NumaNode(None, 1024), NumaNode((2, 3), 0))
     machine = Machine(sockets=2, cores=2, threads=1, layout=layout)
