@@ -112,6 +112,8 @@ def test_holding_pods_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     assert found.keys() - helm.template().keys() == wanted.keys()
     for key, body in wanted.items():
         assert comparable(found[key]) == comparable(body), key
+    older = helm.template("holding.enabled=true", "holding.setGates=false")
+    assert older.keys() == found.keys() - by_name(texts[2]).keys()
 
 
 def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> None:

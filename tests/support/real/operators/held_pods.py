@@ -17,10 +17,13 @@ HOLD: Json = {"reserved": {"count": 2}, "onUnsatisfiable": "Hold"}
 
 
 class HeldScene:
-    """A namespace that has opted in, and its pods."""
+    """A namespace that has opted in, and its pods.
 
-    def __init__(self, world: RealWorld) -> None:
-        self.world, self.namespace = world, world.name("ns")
+    With `sets_gates` the API server sets their gates; else their template has them.
+    """
+
+    def __init__(self, world: RealWorld, *, sets_gates: bool = True) -> None:
+        self.world, self.namespace, self.sets_gates = world, world.name("ns"), sets_gates
 
     async def opt_in(self, labels: Mapping[str, str] | None = None) -> None:
         """Make the namespace; by default with the label that opts in."""
@@ -60,7 +63,8 @@ class HeldScene:
         body = pod_body(name, cpu, node="")
         body["metadata"] = {"name": name, "namespace": self.namespace}
         body["spec"].pop("nodeName", None)
-        body["spec"] |= {"nodeSelector": {"mark": self.world.mark}} | spec
+        template = {} if self.sets_gates else {"schedulingGates": [{"name": names.HOLD_GATE}]}
+        body["spec"] |= {"nodeSelector": {"mark": self.world.mark}} | template | spec
         body.pop("status", None)
         made = await self.world._make(PODS, body)
         return str(made["metadata"]["uid"])

@@ -66,9 +66,10 @@ class RealWorld:
         return log_in(self.plane, account, self.folder / "operator")
 
     @asynccontextmanager
-    async def component(self, name: str) -> AsyncIterator[None]:
-        """The rights that a component of the manifests gives the operator."""
-        files = [f"--filename={one}" for one in sorted((COMPONENTS / name).glob("[!k]*.yaml"))]
+    async def component(self, name: str, *, without: str = "") -> AsyncIterator[None]:
+        """The rights that a component of the manifests gives the operator; one file may be left."""
+        found = sorted((COMPONENTS / name).glob("[!k]*.yaml"))
+        files = [f"--filename={one}" for one in found if one.name != without]
         await asyncio.to_thread(self.plane.kubectl, "apply", *files)
         for group, resource, verb in granted(f"components/{name}/rbac.yaml"):
             await eventually(partial(self._may, verb, group, resource))
@@ -76,6 +77,11 @@ class RealWorld:
             yield
         finally:
             await asyncio.to_thread(self.plane.kubectl, "delete", *files)
+
+    async def serves(self, kind: str, version: str) -> bool:
+        """Whether the API server has a kind, such as "Lease" of "coordination.k8s.io/v1"."""
+        found = await asyncio.to_thread(self.plane.api.get, f"/apis/{version}")
+        return any(one["kind"] == kind for one in found["resources"])
 
     async def _may(self, verb: str, group: str, resource: str) -> bool:
         """Whether the API server has seen that the operator has a right."""
