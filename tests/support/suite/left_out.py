@@ -10,9 +10,18 @@ from typing import Final
 
 import pytest
 
+from numapin_lab.components.catalog import CHOSEN_KUBERNETES
+
 BEFORE_RELEASE: Final = "NUMAPIN_TEST_BEFORE_RELEASE"
 before_release = pytest.mark.run_by("make before-release", BEFORE_RELEASE in os.environ)
 """For tests that take minutes, where another test shows nearly the same sooner."""
+
+
+def since_kubernetes(release: str) -> pytest.MarkDecorator:
+    """For tests of what older API servers do not serve; `release` is "1.34", say."""
+    chosen = [int(part) for part in CHOSEN_KUBERNETES.split(".") if part]
+    is_served = not chosen or chosen >= [int(part) for part in release.split(".")]
+    return pytest.mark.run_by("make test", is_served)
 
 
 class LeftOut:

@@ -3,7 +3,10 @@
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import holds, plan
 from support.real.operators.operator_world import RealWorld
+from support.suite.left_out import since_kubernetes
 from support.values.operator import enforcer_status
+
+pytestmark = since_kubernetes("1.34")  # resource.k8s.io/v1
 
 
 async def report_claim(world: RealWorld, node: str, uid: str, cpus: str) -> None:

@@ -70,13 +70,13 @@ class RealWorld:
         """The rights that a component of the manifests gives the operator; one file may be left."""
         found = sorted((COMPONENTS / name).glob("[!k]*.yaml"))
         files = [f"--filename={one}" for one in found if one.name != without]
-        await asyncio.to_thread(self.plane.kubectl, "apply", *files)
-        for group, resource, verb in granted(f"components/{name}/rbac.yaml"):
-            await eventually(partial(self._may, verb, group, resource))
         try:
+            await asyncio.to_thread(self.plane.kubectl, "apply", *files)
+            for group, resource, verb in granted(f"components/{name}/rbac.yaml"):
+                await eventually(partial(self._may, verb, group, resource))
             yield
         finally:
-            await asyncio.to_thread(self.plane.kubectl, "delete", *files)
+            await asyncio.to_thread(self.plane.kubectl, "delete", "--ignore-not-found", *files)
 
     async def serves(self, kind: str, version: str) -> bool:
         """Whether the API server has a kind, such as "Lease" of "coordination.k8s.io/v1"."""
