@@ -101,9 +101,13 @@ class Gate:
         self._most_seconds = max(limit_seconds / 2, limit_seconds - MARGIN_SECONDS)
 
     async def create(self, container: NriContainer) -> Sets | None:
-        """What a container is made with; None to leave it as it is."""
-        learned = RuntimeContainer(container.id, container.name, ContainerState.CREATED)
-        self.names.learn((learned,))
+        """What a container is made with; None to leave it as it is.
+
+        CRI-O has no name of a container without the kubelet's labels; an empty one is a sandbox's.
+        """
+        if container.name:
+            learned = RuntimeContainer(container.id, container.name, ContainerState.CREATED)
+            self.names.learn((learned,))
         self._made[container.id] = self.clock.monotonic()
         until_seconds = self.clock.monotonic() + self._wait_seconds()
         while (one := self._pass) is not None and self._is_closed(one, container):

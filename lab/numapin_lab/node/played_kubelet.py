@@ -110,7 +110,7 @@ class Kubelet:
             metadata=pb.ContainerMetadata(name=name),
             image=pb.ImageSpec(image=self.runtime.image),
             command=command,
-            labels=_labels(pod),
+            labels=_labels(pod, name),
             log_path=_log_name(pod, name),
             linux=pb.LinuxContainerConfig(resources=resources, security_context=security),
         )
@@ -182,10 +182,11 @@ class Kubelet:
         return "\n".join(line.split(" ", 3)[3] for line in lines)
 
 
-def _labels(pod: Pod) -> dict[str, str]:
-    """Those of a kubelet that numapin reads."""
-    found = {"name": pod.name, "namespace": "default", "uid": pod.uid}
-    return {f"io.kubernetes.pod.{name}": value for name, value in found.items()}
+def _labels(pod: Pod, container: str) -> dict[str, str]:
+    """Those of a kubelet that numapin reads, and CRI-O for NRI."""
+    found = {"pod.name": pod.name, "pod.namespace": "default", "pod.uid": pod.uid}
+    found["container.name"] = container
+    return {f"io.kubernetes.{name}": value for name, value in found.items()}
 
 
 def _log_name(pod: Pod, name: str) -> str:

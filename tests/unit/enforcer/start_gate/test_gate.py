@@ -14,6 +14,7 @@ from numapin_enforcer.start_gate.gate import Gate
 from support.fakes.worlds.agent_world import World
 from support.fakes.worlds.gated_world import (
     GATE,
+    NEW,
     OWN,
     UID,
     ask,
@@ -208,3 +209,11 @@ async def test_passes_go_on_while_a_container_waits(
     before = len(world.passes)
     await pass_made(world)
     assert len(world.passes) > before
+
+
+async def test_a_container_without_a_name_is_not_taken_for_a_sandbox(
+    world: World, gate: Gate, asked: list[asyncio.Task[Any]]
+) -> None:
+    await assign(world, line())
+    await ask(world, gate, asked, container(name=""))
+    assert NEW not in world.names.known
