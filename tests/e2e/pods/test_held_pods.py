@@ -24,7 +24,6 @@ OWN = CpuSet.parse("1")
 OPERATOR = f"system:serviceaccount:{names.NAMESPACE}:{names.OPERATOR_SERVICE_ACCOUNT}"
 LOOK_SECONDS = 0.01
 
-pytestmark = pytest.mark.from_source("tried with numapin as processes only, so far")
 ONE_RUNS = ["Pending", "Running"]
 
 
