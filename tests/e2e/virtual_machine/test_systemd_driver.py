@@ -229,29 +229,24 @@ def left_restricted(lab: RunningVmLab) -> dict[str, object]:
     """The parts of a fence that the kernel or systemd has left."""
     state = lab.look()
     found: dict[str, object] = {
-        str(pid): task for pid, task in state.tasks.items() if task != Task(ALL, "0-1")
+        path: one for path, one in state.groups.items() if one.cpus_effective != ALL
     }
-    groups = state.groups.items()
-    found |= {path: one for path, one in groups if one.cpus_effective != ALL}
+    found |= {str(pid): one for pid, one in state.tasks.items() if one != Task(ALL, "0-1")}
     scopes = [path.rpartition("/")[2] for path in state.groups if path.endswith(".scope")]
     free = {unit: {("", "")} for unit in CLASSES}
     free |= {unit: {(cpus, mems) for cpus in ("", ALL) for mems in ("", "0-1")} for unit in scopes}
-    units = remembered(lab, free).items()
-    found |= {unit: sets for unit, sets in units if sets not in free[unit]}
+    found |= {unit: one for unit, one in remembered(lab, free).items() if one not in free[unit]}
     limits = quotas(lab, lab.container("owner"))
     return found | ({"quota": limits} if limits != {QUOTA} else {})
-
-
-WEIGH = "while test -e /run/weigh; do for weight in 77 78; do %s; done; done"
 
 
 @contextmanager
 def weighed_all_the_time(lab: RunningVmLab) -> Iterator[None]:
     """As the kubelet does once a minute: systemd then writes the sets that it has of each class."""
-    set_weight = "; ".join(
-        f"systemctl set-property --runtime {one} CPUWeight=$weight" for one in CLASSES
-    )
-    lab.machine(f"touch /run/weigh; ({WEIGH % set_weight}) >/dev/null 2>&1 </dev/null &")
+    write = "systemctl set-property --runtime $unit CPUWeight=$weight"
+    each = f"for unit in {shlex.join(CLASSES)}; do for weight in 77 78; do {write}; done; done"
+    loop = f"while test -e /run/weigh; do {each}; done"
+    lab.machine(f"touch /run/weigh; ({loop}) >/dev/null 2>&1 </dev/null &")
     try:
         yield
     finally:
