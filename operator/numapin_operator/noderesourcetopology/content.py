@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from numapin_api import names
-from numapin_api.quantity import as_quantity
+from numapin_api.quantity import as_quantity, whole
 from numapin_api.topology import NumaNode, Topology, default_distances
 from numapin_operator.noderesourcetopology.fingerprint import (
     ATTRIBUTE,
@@ -57,6 +57,12 @@ def content(machine: Node, pods: Iterable[PodView]) -> Json:
         METHOD_ATTRIBUTE: METHOD,
     }
     return {"attributes": _attributes(attributes), "zones": zones}
+
+
+def left(body: Json) -> tuple[int, ...]:
+    """What each zone of an object has left of each resource, in the object's order."""
+    resources = (one for zone in body.get("zones") or () for one in zone.get("resources") or ())
+    return tuple(whole(one.get("available", 0)) for one in resources)
 
 
 def _zones(topology: Topology, amounts: Mapping[int, NumaAmounts]) -> list[Json]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from operator import lt
 from typing import Final
 
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
@@ -11,7 +12,7 @@ from numapin_daemon.clock import Clock
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.annotation.denied import Denied
 from numapin_operator.cluster import Cluster
-from numapin_operator.noderesourcetopology.content import content
+from numapin_operator.noderesourcetopology.content import content, left
 from numapin_operator.noderesourcetopology.owner import digest, foreign_writer, with_owner
 from numapin_operator.nodes.decide.present import present_machine
 from numapin_operator.nodes.picture import picture_of
@@ -22,7 +23,8 @@ from numapin_operator.shards.division import Portion
 from numapin_operator.telemetry.write_results import STALE
 
 WRITE_SECONDS: Final = 1.0
-"""How long after a write the next one of the same node waits."""
+"""How long after a write the next one of the same node waits, unless a pod has got something: a
+scheduler that does not hear of that at once binds another pod to the same room."""
 
 SWEEP_SECONDS: Final = 300.0
 """How soon is found what others did to our objects, and that they have left theirs."""
@@ -64,12 +66,14 @@ class Known:
         uid: of the object.
         version: its resourceVersion.
         said: the digest of what it says; None if another writer has it.
+        left: what its zones have left, see `left`.
         writer: that other writer; None if it is ours.
     """
 
     uid: str
     version: str
     said: bytes | None
+    left: tuple[int, ...] = ()
     writer: str | None = None
 
     @classmethod
@@ -77,7 +81,13 @@ class Known:
         """Take in an object."""
         metadata, writer = body["metadata"], foreign_writer(body)
         said = None if writer else digest(body)
-        return cls(metadata["uid"], metadata["resourceVersion"], said, writer)
+        amounts = () if writer else left(body)
+        return cls(metadata["uid"], metadata["resourceVersion"], said, amounts, writer)
+
+    def is_less(self, wanted: Json) -> bool:
+        """Whether somebody has got something since: schedulers must know of that at once."""
+        after = left(wanted)
+        return len(after) != len(self.left) or any(map(lt, after, self.left))
 
 
 class NoPublisher:
@@ -137,10 +147,10 @@ class Publisher:
     def tell(self, node: str) -> None:
         """Have the object of a node compared, if it has one or must have one."""
         if node in self._known or self._publishing(node) is not None:
-            self._queue.add(node, at=self._not_before(node))
+            self._queue.add(node)
 
     def _not_before(self, node: str) -> float | None:
-        """Until when a node must not be written again; None if it may be."""
+        """Until when a node is not written, unless a pod has got something; None if it may be."""
         at = self._next_write.get(node, 0.0)
         return at if at > self._clock.monotonic() else None
 
@@ -189,9 +199,6 @@ class Publisher:
         """Write or delete one object, as soon as that is allowed."""
         await self._right.wait()
         await self._kind.wait()
-        if (at := self._not_before(node)) is not None:  # it was told during the last write
-            self._queue.add(node, at=at)
-            return
         policy = self._publishing(node)
         wanted = self._wanted(node, policy) if policy is not None else None
         if policy is not None and wanted is None:
@@ -205,6 +212,9 @@ class Publisher:
         elif wanted is None:
             await self._write(node, self._delete(node, known))
         elif known.said != digest(wanted):
+            if not known.is_less(wanted) and (at := self._not_before(node)) is not None:
+                self._queue.add(node, at=at)
+                return
             metadata = {"uid": known.uid, "resourceVersion": known.version}
             body = wanted | {"metadata": wanted["metadata"] | metadata}
             await self._write(node, self._cluster.patch_resource_topology(body))

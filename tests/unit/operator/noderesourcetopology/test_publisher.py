@@ -67,17 +67,34 @@ async def test_nothing_is_written_if_nothing_has_changed(scene: Scene) -> None:
     assert scene.cluster.topology_writes == 1
 
 
-async def test_a_node_is_written_once_a_second(scene: Scene) -> None:
+async def test_a_node_whose_pods_come_and_go_is_written_twice_a_second(scene: Scene) -> None:
     for at in range(30):
         scene.assign(*(["a"] if at % 2 else []))
         await scene.settle(0.1)
-    assert scene.cluster.topology_writes <= 4
+    assert scene.cluster.topology_writes <= 7
     await scene.settle(1)
-    assert scene.cluster.topology_writes <= 5
     expected = scene.available()
     scene.assign("a")
     await scene.settle(1)
     assert scene.available() == expected
+
+
+async def test_what_a_pod_was_given_is_written_at_once_and_all_else_waits(scene: Scene) -> None:
+    await scene.settle(1)
+    given = []
+    for cpus in ("2", "2-3", "2-4"):
+        scene.assign("a", cpus=cpus)
+        await scene.settle()
+        given.append(scene.available())
+    assert len({tuple(one) for one in given}) == 3
+    assert scene.cluster.topology_writes == 4
+    for _ in range(3):
+        scene.assign()
+        await scene.settle(0.3)
+    assert (scene.available(), scene.cluster.topology_writes) == (given[-1], 4)
+    await scene.settle(0.2)
+    assert scene.available() not in given
+    assert scene.cluster.topology_writes == 5
 
 
 async def test_what_changes_during_a_write_waits_for_its_second(scene: Scene) -> None:
