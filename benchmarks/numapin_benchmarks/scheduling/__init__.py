@@ -1,0 +1,1 @@
+"""Pods that are refused after binding, by the scheduler that binds them."""
