@@ -23,8 +23,13 @@ from numapin_operator.shards.division import Portion
 from numapin_operator.telemetry.write_results import STALE
 
 WRITE_SECONDS: Final = 1.0
-"""How long after a write the next one of the same node waits, unless a pod has got something: a
-scheduler that does not hear of that at once binds another pod to the same room."""
+"""How long after a write the next one of the same node waits."""
+
+AHEAD_SECONDS: Final = 10.0
+"""How much of that a node may owe for what pods have got, which is written at once.
+
+A scheduler that does not hear of it binds another pod to the same room.
+"""
 
 SWEEP_SECONDS: Final = 300.0
 """How soon is found what others did to our objects, and that they have left theirs."""
@@ -149,9 +154,9 @@ class Publisher:
         if node in self._known or self._publishing(node) is not None:
             self._queue.add(node)
 
-    def _not_before(self, node: str) -> float | None:
-        """Until when a node is not written, unless a pod has got something; None if it may be."""
-        at = self._next_write.get(node, 0.0)
+    def _not_before(self, node: str, *, is_urgent: bool) -> float | None:
+        """Until when a node is not written; None if it may be."""
+        at = self._next_write.get(node, 0.0) - (AHEAD_SECONDS if is_urgent else 0.0)
         return at if at > self._clock.monotonic() else None
 
     def other_writer(self, node: str) -> str | None:
@@ -212,7 +217,8 @@ class Publisher:
         elif wanted is None:
             await self._write(node, self._delete(node, known))
         elif known.said != digest(wanted):
-            if not known.is_less(wanted) and (at := self._not_before(node)) is not None:
+            is_urgent = known.is_less(wanted)
+            if (at := self._not_before(node, is_urgent=is_urgent)) is not None:
                 self._queue.add(node, at=at)
                 return
             metadata = {"uid": known.uid, "resourceVersion": known.version}
@@ -262,7 +268,8 @@ class Publisher:
             self._next_write.pop(node, None)
         else:
             self._known[node] = Known.of(after)
-            self._next_write[node] = self._clock.monotonic() + WRITE_SECONDS
+            at = max(self._next_write.get(node, 0.0), self._clock.monotonic())
+            self._next_write[node] = at + WRITE_SECONDS
 
     def _note_defect(self, node: str, error: Exception) -> None:
         if (more := self._lines.admit(node, repr(error))) is not None:

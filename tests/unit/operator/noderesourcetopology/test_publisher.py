@@ -9,6 +9,7 @@ from numapin_client.errors import ConnectionFailedError, ForbiddenError
 from numapin_client.resources import Key
 from numapin_operator.annotation.denied import DENIED_SECONDS
 from numapin_operator.noderesourcetopology.publisher import (
+    AHEAD_SECONDS,
     NO_KIND,
     NO_RIGHT,
     NOT_ENABLED,
@@ -67,12 +68,14 @@ async def test_nothing_is_written_if_nothing_has_changed(scene: Scene) -> None:
     assert scene.cluster.topology_writes == 1
 
 
-async def test_a_node_whose_pods_come_and_go_is_written_twice_a_second(scene: Scene) -> None:
-    for at in range(30):
+async def test_a_node_whose_pods_come_and_go_is_written_once_a_second_on_average(
+    scene: Scene,
+) -> None:
+    for at in range(600):
         scene.assign(*(["a"] if at % 2 else []))
         await scene.settle(0.1)
-    assert scene.cluster.topology_writes <= 7
-    await scene.settle(1)
+    assert 60 <= scene.cluster.topology_writes <= 60 + AHEAD_SECONDS + 1
+    await scene.settle(AHEAD_SECONDS + 1)
     expected = scene.available()
     scene.assign("a")
     await scene.settle(1)
@@ -92,7 +95,7 @@ async def test_what_a_pod_was_given_is_written_at_once_and_all_else_waits(scene:
         scene.assign()
         await scene.settle(0.3)
     assert (scene.available(), scene.cluster.topology_writes) == (given[-1], 4)
-    await scene.settle(0.2)
+    await scene.settle(2.2)
     assert scene.available() not in given
     assert scene.cluster.topology_writes == 5
 
