@@ -216,6 +216,11 @@ class Reason(StrEnum):
         "NotEnoughMemory",
         "No allowed set of NUMA nodes has enough free memory or huge pages.",
     )
+    NOT_ENOUGH_DEVICES = (
+        "NotEnoughDevices",
+        "Fewer devices of a device plug-in are free than the container requests. Only `numapin "
+        "simulate` gives this reason.",
+    )
     TOPOLOGY_AFFINITY_ERROR = (
         "TopologyAffinityError",
         "The request fits, but not aligned as topology.policy requires.",

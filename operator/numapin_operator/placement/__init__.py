@@ -2,9 +2,9 @@
 
 Read in this order: `requests` (what a pod asks for), `policy` (a CpuPolicy on one machine),
 `topologymanager` (which NUMA nodes can serve every resource), `cpumanager` (which CPUs),
-`memorymanager` (which memory), `allocations` (what a pod has been given). `pods` places one pod,
-`machine` one after the other, `plan` makes a whole NodeAssignment; `moves` finds what to move so
-that a pod fits. Other packages import from here.
+`memorymanager` (which memory), `devicemanager` (which devices), `allocations` (what a pod has been
+given). `pods` places one pod, `machine` one after the other, `plan` makes a whole NodeAssignment;
+`moves` finds what to move so that a pod fits. Other packages import from here.
 """
 
 from numapin_operator.placement.allocations import Block, ContainerAllocation, PodAllocation
@@ -17,6 +17,7 @@ from numapin_operator.placement.assignment.moving import (
     noticed,
 )
 from numapin_operator.placement.cpumanager.crossing import crossing_groups
+from numapin_operator.placement.devicemanager.pool import NO_DEVICES, Device, Devices
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.machine.node import Node
@@ -81,6 +82,7 @@ __all__ = [
     "HUGEPAGES_PREFIX",
     "KUBELET",
     "MEMORY",
+    "NO_DEVICES",
     "NO_QUIRKS",
     "Allocatable",
     "Amount",
@@ -90,6 +92,8 @@ __all__ = [
     "ContainerAllocation",
     "ContainerKind",
     "ContainerView",
+    "Device",
+    "Devices",
     "KubeletQuirks",
     "MirrorClaim",
     "Move",

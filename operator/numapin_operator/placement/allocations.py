@@ -20,6 +20,13 @@ class Block(NamedTuple):
         return tuple(members(self.numa_nodes))
 
 
+class DeviceGrant(NamedTuple):
+    """Devices of one resource."""
+
+    resource: str
+    ids: tuple[str, ...]
+
+
 class ContainerAllocation(NamedTuple):
     """What one container got; `mems` are the NUMA nodes of its memory.
 
@@ -33,6 +40,7 @@ class ContainerAllocation(NamedTuple):
     memory: tuple[Block, ...] = ()
     exclusive: bool = True
     grants: tuple[CpuMask, ...] = ()
+    devices: tuple[DeviceGrant, ...] = ()
 
     @property
     def cpu_set(self) -> CpuSet:
@@ -65,6 +73,11 @@ class PodAllocation(NamedTuple):
         if self.pod_level:
             return self.pod_level.memory
         return tuple(block for container in self.containers for block in container.memory)
+
+    @property
+    def devices(self) -> tuple[DeviceGrant, ...]:
+        """The devices of its containers; one that is used twice is listed twice."""
+        return tuple(grant for container in self.containers for grant in container.devices)
 
 
 def mems_of(blocks: Iterable[Block]) -> NumaMask:

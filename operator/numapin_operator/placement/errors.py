@@ -58,6 +58,15 @@ class NotEnoughMemoryError(PlacementError):
     reason = Reason.NOT_ENOUGH_MEMORY
 
 
+class NotEnoughDevicesError(PlacementError):
+    """Fewer devices of a resource are free than the request needs."""
+
+    reason = Reason.NOT_ENOUGH_DEVICES
+
+    def __init__(self, resource: str, wanted: int, free: int, detail: str = "") -> None:
+        super().__init__(f"wanted {wanted} of {resource}, {free or 'none'} free{detail}")
+
+
 class SharedPoolEmptyError(PlacementError):
     """The shared pool would lose its last CPU."""
 

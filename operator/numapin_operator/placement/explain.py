@@ -8,6 +8,7 @@ from numapin_api.quantity import format_bytes, plural
 from numapin_api.text import join_texts
 from numapin_operator.placement.cpumanager.pool import CpuPool
 from numapin_operator.placement.errors import (
+    NotEnoughDevicesError,
     PlacementError,
     SmtAlignmentError,
     TopologyAffinityError,
@@ -27,10 +28,12 @@ def what_is_free(
     refused: PlacementError,
     own: CpuMask = NO_CPUS,
 ) -> str:
-    """What was free on each NUMA node.
+    """What was free on each NUMA node; empty if neither CPUs nor memory were missing.
 
     `own` are the CPUs that the refused container had got before its memory was refused.
     """
+    if isinstance(refused, NotEnoughDevicesError):
+        return ""
     free = own | cpus.free
     counted = policy.cpu_taker.countable(free)
     in_cores = isinstance(refused, SmtAlignmentError)

@@ -1,8 +1,9 @@
 """What a pod and its containers ask for, in the slim form that planning needs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple
 
 CPU: Final = "cpu"
@@ -10,7 +11,7 @@ MEMORY: Final = "memory"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 
 Amounts = tuple[tuple[str, int], ...]
-"""Memory and huge pages asked for: resource name and bytes, sorted by name."""
+"""Memory and huge pages in bytes, or devices, by the name of the resource; sorted by name."""
 
 
 Capacity = Mapping[str, Mapping[int, int]]
@@ -43,7 +44,8 @@ class ContainerView:
     is not, for people. `ended`: it is an init
     container that has completed and will not run again. `claims`: its ResourceClaims. `cpu_claims`:
     the UIDs of those for which a DRA driver gives it CPUs; its CPUs and memory are not ours then.
-    `granted`: the kubelet reports that it has granted these requests.
+    `granted`: the kubelet reports that it has granted these requests. `devices`: the extended
+    resources of its limits, which may be those of device plug-ins, and how many of each.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ContainerView:
     cpu_claims: tuple[str, ...] = ()
     granted: bool = False
     unequal: tuple[str, ...] = ()
+    devices: Amounts = ()
 
     @property
     def whole_cpus(self) -> int:
@@ -269,6 +272,26 @@ def pod_memory(pod: PodView) -> Amounts:
     return amounts(
         (name, max(apps[name] + sidecars.get(name, 0), peak.get(name, 0))) for name in apps
     )
+
+
+def pod_devices(pod: PodView) -> Amounts:
+    """The devices that a pod needs at once, init containers and sidecars counted.
+
+    Source: Kubernetes v1.36, devicemanager, `getPodDeviceRequest`.
+    """
+    names = {name for container in pod.containers for name, _ in container.devices}
+    return amounts((name, _at_once(pod, partial(_count_of, name))) for name in names)
+
+
+def _count_of(name: str, container: ContainerView) -> int:
+    return dict(container.devices).get(name, 0)
+
+
+def devices_alone(pod: PodView) -> PodView:
+    """A pod that asks for nothing but the same devices."""
+    containers = tuple(replace(one, cpu_millis=0, memory=()) for one in pod.containers)
+    level = None if pod.pod_level is None else PodLevel()
+    return replace(pod, containers=containers, pod_level=level)
 
 
 def amounts(pairs: Iterable[tuple[str, int]]) -> Amounts:

@@ -23,6 +23,7 @@ from numapin_operator.observe.pods.resources import (
     Resources,
     canonical_resource,
     cpu_millis,
+    device_counts,
     is_counted,
     memory_amounts,
     pod_level,
@@ -33,6 +34,7 @@ from numapin_operator.observe.pods.shared_parts import shared_containers, shared
 from numapin_operator.observe.pods.virtual_machines import runs_in_virtual_machine
 from numapin_operator.placement import (
     HUGEPAGES_PREFIX,
+    Amounts,
     ContainerKind,
     ContainerView,
     PodFormatError,
@@ -226,7 +228,14 @@ class _PodReader:
             ended=kind is ContainerKind.INIT and name in self._ended,
             claims=self._claims.get(name, ()),
             granted=granted is not None,
+            devices=self._devices(container, f"{field}.resources"),
         )
+
+    def _devices(self, container: Mapping[str, Any], field: str) -> Amounts:
+        try:
+            return device_counts(self.mapping(container.get("resources"), "limits", field))
+        except QuantityError as error:
+            raise self._error(f"{field}.limits", str(error)) from error
 
     def _resources(self, parent: Any, field: str, *, defaults: bool) -> tuple[Resources, Resources]:
         resources = self.mapping(parent, "resources", field)

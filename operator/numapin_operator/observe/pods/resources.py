@@ -13,6 +13,7 @@ from numapin_operator.placement import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
+    Amounts,
     ContainerKind,
     PodLevel,
     amounts,
@@ -104,6 +105,19 @@ def pod_level(
     return PodLevel(cpu_millis(asked), memory_amounts(asked), granted is not None)
 
 
+def device_counts(limits: Mapping[str, Any]) -> Amounts:
+    """The extended resources of a container's limits, which its requests equal.
+
+    Raises:
+        QuantityError: an amount is no quantity, or negative.
+    """
+    counts = [(intern(name), whole(value)) for name, value in limits.items() if is_extended(name)]
+    for name, count in counts:
+        if count < 0:
+            raise QuantityError(limits[name])
+    return amounts(counts)
+
+
 def qos_class(each: Sequence[tuple[Resources, Resources]]) -> str:
     """The QoS class by requests and limits. Source: Kubernetes v1.36, `ComputePodQOS`."""
     requests, limits = (_sum_positive(pair[side] for pair in each) for side in (0, 1))
@@ -156,7 +170,7 @@ def is_counted(spec: Mapping[str, Any], status: Mapping[str, Any], qos: str) -> 
         return False
     is_guaranteed = qos == "Guaranteed"
     return any(
-        _is_extended(name) or (is_guaranteed and _is_exclusive(name, amount))
+        is_extended(name) or (is_guaranteed and _is_exclusive(name, amount))
         for name, amount in _requests(spec)
     )
 
@@ -172,8 +186,11 @@ def _requests(spec: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
                 yield from requests.items()
 
 
-def _is_extended(name: str) -> bool:
-    """Source: Kubernetes v1.34, pkg/apis/core/v1/helper, `IsNativeResource`."""
+def is_extended(name: str) -> bool:
+    """Whether a device plug-in may have a resource of this name.
+
+    Source: Kubernetes v1.34, pkg/apis/core/v1/helper, `IsNativeResource`.
+    """
     return "/" in name and NATIVE_PREFIX not in name
 
 

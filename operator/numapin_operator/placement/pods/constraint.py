@@ -5,14 +5,29 @@ Does no I/O.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from numapin_api.cpuset import MemSet
 from numapin_api.quantity import exact_bytes, plural
 from numapin_operator.placement.masks import members
 from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
-from numapin_operator.placement.topologymanager.hints import CpuHints, Impossible, MemoryHints
+from numapin_operator.placement.topologymanager.device_hints import DeviceHints
+from numapin_operator.placement.topologymanager.hints import (
+    NOWHERE,
+    CpuHints,
+    Impossible,
+    MemoryHints,
+)
 from numapin_operator.placement.topologymanager.subset_search import SubsetSearch
+
+
+class Asked(NamedTuple):
+    """What is asked for: CPUs, memory and huge pages, and devices."""
+
+    cpus: int
+    memory: Amounts
+    devices: Amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +36,20 @@ class RefusedRequest:
 
     Attributes:
         policy: the node's policy.
-        count: the CPUs asked for.
-        cpu: where they could come from.
-        asked: the memory and huge pages asked for.
+        request: what is asked for.
+        cpu: where the CPUs could come from.
+        devices: where the devices could come from.
         hints_of: where any amounts could be bound.
     """
 
     policy: NodePolicy
-    count: int
+    request: Asked
     cpu: CpuHints | Impossible | None
-    asked: Amounts
+    devices: tuple[DeviceHints | Impossible, ...]
     hints_of: Callable[[Amounts], MemoryHints | None]
 
     def __str__(self) -> str:
-        """What the CPUs lack; else what the memory lacks; else why they cannot be together."""
+        """What CPUs lack; else what memory lacks; else why they, or devices, are not together."""
         merger = self.policy.hint_merger
         scope = " for the pod as a whole (topology.scope Pod)"
         of_pod = scope if self.policy.spec.topology.scope == "Pod" else ""
@@ -44,11 +59,23 @@ class RefusedRequest:
         if failing or not self._allows(self.asked):
             return self._lacking(None, failing or self.asked) + of_pod
         cpu, memory = self.cpu, self.hints_of(self.asked)
+        if merger.merge(cpu, memory) is not None:
+            return self._lacking_devices() + of_pod
         if isinstance(cpu, CpuHints) and memory and not cpu.sockets:
             if cpu.fewest != memory.fewest:
                 return self._of_other_widths(cpu.fewest, memory.fewest) + of_pod
             return self._lacking(cpu, self.asked) + of_pod
         return self._lacking(None, self.asked) + of_pod
+
+    @property
+    def count(self) -> int:
+        """The CPUs asked for."""
+        return self.request.cpus
+
+    @property
+    def asked(self) -> Amounts:
+        """The memory and huge pages asked for."""
+        return self.request.memory
 
     def _allows(self, asked: Amounts) -> bool:
         """Whether the policy allows memory alone."""
@@ -85,6 +112,27 @@ class RefusedRequest:
             "is bound there to another set of NUMA nodes"
         )
 
+    def _lacking_devices(self) -> str:
+        """That devices are not free on the NUMA nodes, or not beside CPUs and memory."""
+        merge, demands = self.policy.hint_merger.merge, self._demands
+        for one in self.devices:
+            if merge(None, None, None, (one,)) is None:
+                if one is NOWHERE:
+                    return f"too few devices are free near NUMA nodes for {self._named_devices()}"
+                asked = f"{one.wanted} of {one.resource}"
+                if self._wants_one and one.fewest > 1:
+                    return f"{asked} need {one.fewest} NUMA nodes, and {demands} allows one"
+                return f"no {_have(one.fewest)} {asked} free near, as {demands} demands"
+        bound = self.asked if self.hints_of(self.asked) else ()
+        beside = self._listed(self.cpu, bound)
+        with_them = f" and {beside}" if beside else ""
+        return (
+            f"no NUMA nodes have {self._named_devices()}{with_them} together, as {demands} demands"
+        )
+
+    def _named_devices(self) -> str:
+        return ", ".join(f"{count} of {name}" for name, count in self.request.devices)
+
     def _of_other_widths(self, of_cpus: int, of_memory: int) -> str:
         return (
             f"{plural(self.count, 'CPU')} need {plural(of_cpus, 'NUMA node')}, "
@@ -101,7 +149,7 @@ class RefusedRequest:
     def _wants_one(self) -> bool:
         return self.policy.hint_merger.policy == "SingleNUMANode"
 
-    def _listed(self, cpu: CpuHints | None, asked: Amounts) -> str:
+    def _listed(self, cpu: CpuHints | Impossible | None, asked: Amounts) -> str:
         cpus = [plural(self.count, "CPU")] if cpu else []
         return " and ".join([*cpus, *(f"{exact_bytes(size)} of {name}" for name, size in asked)])
 

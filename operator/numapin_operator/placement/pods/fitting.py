@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from numapin_operator.placement.cpumanager.pool import CpuPool
+from numapin_operator.placement.devicemanager.pool import DevicePool
 from numapin_operator.placement.errors import PlacementError, TopologyAffinityError
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
@@ -51,6 +52,7 @@ class Fitting:
     policy: NodePolicy
     cpus: CpuPool
     memory: MemoryTables | None
+    devices: DevicePool | None
 
     def most_cpus(self, pod: PodView, container: str | None, trials: Trials) -> int | None:
         """The most CPUs, fewer than were refused, with which the pod would be placed now.
@@ -153,9 +155,10 @@ class Fitting:
         """Why another number would be refused too; None if it would be placed."""
         trials.left -= 1
         memory = self.memory.copy() if self.memory is not None else None
+        devices = self.devices.copy() if self.devices is not None else None
         pod = varied.with_cpus(count)
         try:
-            PodPlacement(self.policy, self.cpus.copy(), memory, pod).run()
+            PodPlacement(self.policy, self.cpus.copy(), memory, devices, pod).run()
         except PlacementError as refused:
             return refused
         return None

@@ -1,4 +1,4 @@
-"""Which NUMA nodes a request should come from: the hints of CPUs and memory, merged."""
+"""Which NUMA nodes a request should come from: the hints of CPUs, memory and devices, merged."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,11 +6,12 @@ from typing import Final
 
 from numapin_api.quantity import plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
+from numapin_operator.placement.devicemanager.pod_devices import PodDevices
 from numapin_operator.placement.errors import SmtAlignmentError, TopologyAffinityError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.pods.beside import cpus_beside_memory
-from numapin_operator.placement.pods.constraint import RefusedRequest
+from numapin_operator.placement.pods.constraint import Asked, RefusedRequest
 from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import Amounts
 from numapin_operator.placement.topologymanager.hints import (
@@ -30,7 +31,7 @@ _OURS: Final = frozenset({"Preferred", "SingleNUMA"})
 
 
 class HintFinder:
-    """Asks one pod's CPUs and memory for hints and merges them.
+    """Asks one pod's CPUs, memory and devices for hints and merges them.
 
     Attributes:
         frees_followers: containers that start after an init container need not be where it runs.
@@ -43,22 +44,31 @@ class HintFinder:
         policy: NodePolicy,
         cpus: PodCpus,
         memory: MemoryBinder,
+        devices: PodDevices | None,
         prefers: Prefers | None = None,
     ) -> None:
         """Args: `prefers` chooses among NUMA nodes; None for the lowest, as with the kubelet."""
         self._policy, self._cpus, self._memory, self._prefers = policy, cpus, memory, prefers
+        self._devices = devices
         self.frees_followers = False
         self.within: NumaMask | None = None
         self.apart = 0
 
     def find(
-        self, cpus: int, memory: Amounts, *, no_cpus: str = "", no_memory: str = ""
+        self,
+        cpus: int,
+        memory: Amounts,
+        devices: Amounts,
+        *,
+        no_cpus: str = "",
+        no_memory: str = "",
     ) -> MergedHint:
-        """The NUMA nodes for so many CPUs and so much memory.
+        """The NUMA nodes for so many CPUs, so much memory and so many devices.
 
         Args:
             cpus: exclusive CPUs asked for.
             memory: memory and huge pages asked for.
+            devices: devices asked for.
             no_cpus: why no NUMA nodes will do for the CPUs.
             no_memory: why no NUMA nodes will do for the memory.
 
@@ -68,19 +78,23 @@ class HintFinder:
         if self._policy.hint_merger.policy == "None":
             alone = self._alone(cpus, memory)
             return MergedHint(alone or self._beside_memory(cpus, memory), preferred=False)
-        found = self._merged(cpus, memory, no_cpus=no_cpus, no_memory=no_memory)
+        found = self._merged(cpus, memory, devices, no_cpus=no_cpus, no_memory=no_memory)
         self.apart += not found.preferred
         return found
 
-    def _merged(self, cpus: int, memory: Amounts, *, no_cpus: str, no_memory: str) -> MergedHint:
+    def _merged(
+        self, cpus: int, memory: Amounts, devices: Amounts, *, no_cpus: str, no_memory: str
+    ) -> MergedHint:
         merger = self._policy.hint_merger
+        near = self._devices.hints(devices) if self._devices is not None else ()
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
         choose = self._choose(cpus, memory)
-        merged = merger.merge(cpu, NOWHERE if no_memory else self._memory_hints(memory), choose)
+        bound = NOWHERE if no_memory else self._memory_hints(memory)
+        merged = merger.merge(cpu, bound, choose, near)
         if merged is not None and merged.preferred and _is_single(merged):
             return merged
         if merged is None and self._policy.spec.memory.policy == "Preferred":
-            merged = merger.merge(cpu, None, choose)
+            merged = merger.merge(cpu, None, choose, near)
         if merged is None and self._lacks_whole_cores(cpus, memory):
             policy = merger.policy
             raise SmtAlignmentError(
@@ -88,9 +102,11 @@ class HintFinder:
                 f"{policy} demands; cores with threads in several NUMA nodes do not count"
             )
         if merged is None:
-            why = RefusedRequest(self._policy, cpus, cpu, memory, self._memory_hints)
+            asked = Asked(cpus, memory, devices)
+            why = RefusedRequest(self._policy, asked, cpu, near, self._memory_hints)
             raise TopologyAffinityError(no_cpus or no_memory or str(why))
-        return merged if no_cpus or no_memory else self._moved_beside(merged, cpus, memory)
+        decided = no_cpus or no_memory or near
+        return merged if decided else self._moved_beside(merged, cpus, memory)
 
     def _choose(self, count: int, asked: Amounts) -> Choose | None:
         if self._prefers is None:

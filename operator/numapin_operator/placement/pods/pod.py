@@ -1,10 +1,12 @@
-"""One pod's way from its requests to its CPUs and memory."""
+"""One pod's way from its requests to its CPUs, memory and devices."""
 
 from collections.abc import Callable
 
 from numapin_operator.placement.allocations import ContainerAllocation, PodAllocation, mems_of
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.cpumanager.pool import CpuPool
+from numapin_operator.placement.devicemanager.pod_devices import PodDevices
+from numapin_operator.placement.devicemanager.pool import DevicePool
 from numapin_operator.placement.errors import PlacementError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
@@ -28,6 +30,7 @@ from numapin_operator.placement.requests import (
     container_memory,
     exclusive_cpus,
     pod_cpus,
+    pod_devices,
     pod_memory,
 )
 from numapin_operator.placement.topologymanager.merge import Choose, MergedHint
@@ -37,10 +40,15 @@ class PodPlacement:
     """One pod being placed on a node, container by container or as a whole."""
 
     def __init__(
-        self, policy: NodePolicy, pool: CpuPool, tables: MemoryTables | None, pod: PodView
+        self,
+        policy: NodePolicy,
+        pool: CpuPool,
+        tables: MemoryTables | None,
+        devices: DevicePool | None,
+        pod: PodView,
     ) -> None:
         self._policy, self._pod = policy, pod
-        self._pool, self._tables = pool, tables
+        self._pool, self._tables, self._there = pool, tables, devices
         self._preference = numa_preference(policy.spec, pod)
         self._begin()
 
@@ -49,8 +57,11 @@ class PodPlacement:
         policy = self._policy
         self._cpus = PodCpus(policy.cpu_taker, self._pool, policy.quirks)
         self._memory = _binder(policy, self._tables)
+        self._devices: PodDevices | None = None
+        if self._there is not None:
+            self._devices = PodDevices(self._there, policy.hint_merger.everywhere)
         prefers = self._prefers if self._preference else None
-        self._hints = HintFinder(policy, self._cpus, self._memory, prefers)
+        self._hints = HintFinder(policy, self._cpus, self._memory, self._devices, prefers)
 
     def _prefers(self, count: int, free: CpuMask, asked: Amounts) -> Choose:
         spreads = self._preference == SPREAD
@@ -145,10 +156,12 @@ class PodPlacement:
         if topology.policy == "None" or topology.scope == "Container":
             self._place_each(self._hint_of_container)
         elif pod.pod_level is None:
-            hint = self._hints.find(pod_cpus(pod), pod_memory(pod))
-            self._place_each(lambda _: hint)
+            devices = pod_devices(pod) if self._devices is not None else ()
+            hint = self._hints.find(pod_cpus(pod), pod_memory(pod), devices)
+            self._place_each(lambda *_: hint)
         else:
-            return PodLevelPlacement(self._policy, self._cpus, self._memory, pod).run(self._hints)
+            level = PodLevelPlacement(self._policy, self._cpus, self._memory, self._devices, pod)
+            return level.run(self._hints)
         return self._allocation()
 
     def taken(self, container: str | None) -> CpuMask:
@@ -159,40 +172,48 @@ class PodPlacement:
         """Return whatever was taken."""
         self._cpus.undo()
         self._memory.undo()
+        if self._devices is not None:
+            self._devices.undo()
 
-    def _place_each(self, hint_of: Callable[[ContainerView], MergedHint]) -> None:
+    def _place_each(self, hint_of: Callable[[ContainerView, int, Amounts], MergedHint]) -> None:
         for container in self._pod.containers:
             if container.ended:
                 continue
             try:
-                self._place(container, hint_of(container))
+                count = exclusive_cpus(self._pod, container)
+                asked = container_memory(self._pod, container)
+                self._place(container, count, asked, hint_of(container, count, asked))
             except PlacementError as refused:
                 refused.container = container.name
                 raise
 
-    def _place(self, container: ContainerView, hint: MergedHint) -> None:
-        if count := exclusive_cpus(self._pod, container):
+    def _place(
+        self, container: ContainerView, count: int, asked: Amounts, hint: MergedHint
+    ) -> None:
+        if self._devices is not None:
+            self._devices.allocate(container, hint.numa_nodes)
+        if count:
             is_init = container.kind is ContainerKind.INIT
             self._cpus.allocate(container.name, count, hint.numa_nodes, is_init=is_init)
-        asked = container_memory(self._pod, container)
         self._memory.bind(container, asked, hint, self._cpus.of(container.name))
 
-    def _hint_of_container(self, container: ContainerView) -> MergedHint:
-        count = exclusive_cpus(self._pod, container)
-        asked = container_memory(self._pod, container)
+    def _hint_of_container(
+        self, container: ContainerView, count: int, asked: Amounts
+    ) -> MergedHint:
         is_init = container.kind is ContainerKind.INIT
         self._hints.within = self._init_on if is_init else None
-        return self._hints.find(count, asked)
+        return self._hints.find(count, asked, container.devices)
 
     def _allocation(self) -> PodAllocation:
         bound = self._memory.blocks()
         containers = []
         for container in self._pod.containers:
             cpus, blocks = self._cpus.of(container.name), bound.get(container.name, ())
-            if cpus or blocks:
+            devices = self._devices.of(container.name) if self._devices is not None else ()
+            if cpus or blocks or devices:
                 mems, exclusive = mems_of(blocks), cpus != 0
                 containers.append(
-                    ContainerAllocation(container.name, cpus, mems, blocks, exclusive)
+                    ContainerAllocation(container.name, cpus, mems, blocks, exclusive, (), devices)
                 )
         return PodAllocation(self._pod.uid, self._pod.namespace, self._pod.name, tuple(containers))
 

@@ -3,15 +3,24 @@
 Source: Kubernetes v1.36, `AllocatePod` of cpumanager and memorymanager.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
+
 from numapin_operator.placement.allocations import (
     Block,
     ContainerAllocation,
+    DeviceGrant,
     PodAllocation,
     cpus_of,
     mems_of,
 )
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
-from numapin_operator.placement.errors import EmptyPodSharedPoolError, PlacementError
+from numapin_operator.placement.devicemanager.pod_devices import PodDevices
+from numapin_operator.placement.errors import (
+    EmptyPodSharedPoolError,
+    NotEnoughDevicesError,
+    PlacementError,
+)
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
 from numapin_operator.placement.memorymanager.pod_blocks import divide
@@ -27,20 +36,31 @@ from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import (
     PodView,
     pod_cpus,
+    pod_devices,
     pod_memory,
 )
+from numapin_operator.placement.topologymanager.merge import MergedHint
+
+Devices = Mapping[str, tuple[DeviceGrant, ...]]
+"""The devices of each container."""
 
 
 class PodLevelPlacement:
     """One pod with pod-level resources being placed as a whole."""
 
     def __init__(
-        self, policy: NodePolicy, cpus: PodCpus, memory: MemoryBinder, pod: PodView
+        self,
+        policy: NodePolicy,
+        cpus: PodCpus,
+        memory: MemoryBinder,
+        devices: PodDevices | None,
+        pod: PodView,
     ) -> None:
         self._policy, self._cpus, self._memory, self._pod = policy, cpus, memory, pod
+        self._devices = devices
 
     def run(self, hints: HintFinder) -> PodAllocation:
-        """Give the pod CPUs and memory, and share them out.
+        """Give the pod CPUs and memory, and share them out; then its containers their devices.
 
         Raises:
             PlacementError: it cannot be placed.
@@ -48,7 +68,8 @@ class PodLevelPlacement:
         pod, count, asked = self._pod, pod_cpus(self._pod), pod_memory(self._pod)
         no_cpus = starves_of_cpus(pod) if count else None
         no_memory = starves_of_memory(pod) if self._policy.binds_memory else None
-        hint = hints.find(count, asked, no_cpus=no_cpus or "", no_memory=no_memory or "")
+        devices = pod_devices(pod) if self._devices is not None else ()
+        hint = hints.find(count, asked, devices, no_cpus=no_cpus or "", no_memory=no_memory or "")
         if no_cpus:
             raise EmptyPodSharedPoolError(no_cpus)
         cpus = self._cpus.allocate_pod(count, hint.numa_nodes) if count else NO_CPUS
@@ -57,9 +78,20 @@ class PodLevelPlacement:
             raise EmptyPodSharedPoolError(no_memory)
         bound = self._memory.bind_pod(asked, hint, cpus)
         blocks = divide(share_memory(pod), bound) if self._policy.binds_memory else {}
+        given = self._start_containers(self._devices, hint) if self._devices is not None else {}
         return self._allocation(
-            shares, blocks, ContainerAllocation("", cpus, mems_of(bound), bound)
+            shares, blocks, given, ContainerAllocation("", cpus, mems_of(bound), bound)
         )
+
+    def _start_containers(self, devices: PodDevices, hint: MergedHint) -> Devices:
+        """Give containers their devices as they start: the kubelet gives the pod none as a whole.
+
+        One for which there are too few does not start, and the pod stays.
+        """
+        for container in self._pod.containers:
+            with suppress(NotEnoughDevicesError):
+                devices.allocate(container, hint.numa_nodes)
+        return {one.name: devices.of(one.name) for one in self._pod.containers}
 
     def _share_cpus(self, cpus: CpuMask) -> CpuShares:
         try:
@@ -70,7 +102,11 @@ class PodLevelPlacement:
             raise
 
     def _allocation(
-        self, shares: CpuShares, blocks: dict[str, tuple[Block, ...]], whole: ContainerAllocation
+        self,
+        shares: CpuShares,
+        blocks: dict[str, tuple[Block, ...]],
+        devices: Devices,
+        whole: ContainerAllocation,
     ) -> PodAllocation:
         containers = tuple(
             ContainerAllocation(
@@ -79,6 +115,7 @@ class PodLevelPlacement:
                 mems_of(blocks.get(name, ())),
                 blocks.get(name, ()),
                 exclusive=name in shares.exclusive,
+                devices=devices.get(name, ()),
             )
             for name in (container.name for container in self._pod.containers)
         )

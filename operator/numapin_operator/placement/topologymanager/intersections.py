@@ -1,20 +1,23 @@
-"""What CPU and memory hints have in common, of one size: the preferred sets, and the others."""
+"""What the hints of all providers have in common, of one size: preferred sets, and the others."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members, numa_mask
+from numapin_operator.placement.topologymanager.device_hints import DeviceHints
 from numapin_operator.placement.topologymanager.hints import CpuHints, MemoryHints
+from numapin_operator.placement.topologymanager.leaving_out import (
+    Side,
+    leaves_out,
+    side_of_cpus,
+    side_of_devices,
+    sides_of_memory,
+)
 from numapin_operator.placement.topologymanager.subset_search import (
     Distances,
     SubsetSearch,
     Weights,
 )
-
-_MOST_STEPS: Final = 4096
-
-Load = tuple[int, ...]
 
 
 class Providers(NamedTuple):
@@ -23,15 +26,16 @@ class Providers(NamedTuple):
     cpu: CpuHints | None
     memory: MemoryHints | None
     possible: bool
+    devices: tuple[DeviceHints, ...] = ()
 
     def preferred_single(self) -> NumaMask:
         """The lowest single NUMA node that all providers prefer; 0 if there is none."""
         cpu, memory = self.cpu, self.memory
         if (cpu is not None and cpu.fewest > 1) or (memory is not None and memory.fewest > 1):
             return NO_NUMA_NODES
-        if cpu is None:
-            lowest = next(members(memory.singles), None) if memory is not None else None
-            return NO_NUMA_NODES if lowest is None else NumaMask(1 << lowest)
+        if cpu is None or self.devices:
+            found = self._singles()
+            return NumaMask(found & -found)
         for numa_node, free in cpu.free.items():
             mask = NumaMask(1 << numa_node)
             if (
@@ -44,23 +48,32 @@ class Providers(NamedTuple):
 
     def preferred_singles(self) -> NumaMask:
         """Every single NUMA node that all providers prefer."""
+        return self._singles() if self.preferred_single() else NO_NUMA_NODES
+
+    def _singles(self) -> NumaMask:
+        """Every single NUMA node that is sufficient for all, and preferred for the devices."""
         cpu, memory = self.cpu, self.memory
-        if not self.preferred_single():
+        if cpu is None and memory is None and not self.devices:
             return NO_NUMA_NODES
+        found = _common(one.singles() for one in self.devices)
+        if memory is not None:
+            found &= memory.singles
         if cpu is None:
-            return memory.singles if memory is not None else NO_NUMA_NODES
+            return found
         return numa_mask(
             numa_node
             for numa_node, free in cpu.free.items()
             if free >= cpu.wanted
             and not cpu.required & ~(1 << numa_node)
-            and (memory is None or memory.singles >> numa_node & 1)
+            and found >> numa_node & 1
         )
 
     def preferred_sizes(self) -> range:
         """The sizes that preferred sets can have, smallest first."""
-        if self.memory is not None:
-            return range(self.memory.fewest, self.memory.fewest + 1)
+        fixed = [one.fewest for one in (self.memory, *self.devices) if one is not None]
+        if fixed:
+            agreed = min(fixed) == max(fixed)
+            return range(fixed[0], fixed[0] + 1) if agreed else range(0)
         if self.cpu is None:
             return range(0)
         last = self.cpu.fewest if self.cpu.sockets is None else len(self.cpu.numa_nodes)
@@ -69,65 +82,100 @@ class Providers(NamedTuple):
     def preferred_sets(self, size: int, distances: Distances | None) -> SubsetSearch:
         """The search for sets that all providers prefer, memory's groups excepted."""
         memory, cpu = self.memory, self.cpu
-        numa_nodes: tuple[int, ...]
+        numa_nodes: Iterable[int]
         needs: tuple[tuple[Weights, int], ...] = ()
         if memory is None:
-            numa_nodes = cpu.numa_nodes if cpu else ()
+            numa_nodes = members(self.reach)
         elif size == 1:
-            numa_nodes = tuple(members(memory.singles))
+            numa_nodes = members(memory.singles)
         else:
             numa_nodes, needs = memory.loose, memory.needs
-        if cpu is None:
-            return SubsetSearch(numa_nodes, needs, distances=distances)
+        if cpu is None and not self.devices:
+            return SubsetSearch(tuple(numa_nodes), needs, distances=distances)
+        reach = self.reach
+        for one in (cpu, *self.devices):
+            needs += one.needs if one is not None else ()
         return SubsetSearch(
-            numa_nodes=tuple(
-                numa_node for numa_node in numa_nodes if numa_node in cpu.cpu_groups.numa_nodes
-            ),
-            needs=needs + cpu.needs,
-            required=cpu.required,
-            accept=cpu.prefers,
+            numa_nodes=tuple([one for one in numa_nodes if reach >> one & 1]),
+            needs=needs,
+            required=cpu.required if cpu is not None else NO_NUMA_NODES,
+            accept=self._is_preferred if self.devices or cpu is None else cpu.prefers,
             distances=distances,
         )
 
+    @property
+    def reach(self) -> NumaMask:
+        """The NUMA nodes that CPUs and devices can come from; all bits without either."""
+        reach = _common(one.numa_nodes for one in self.devices)
+        return reach & numa_mask(self.cpu.numa_nodes) if self.cpu is not None else reach
+
+    def _is_preferred(self, numa_nodes: NumaMask) -> bool:
+        """True if a set that has the CPUs is a preferred one for them and the devices."""
+        wanted = self.cpu is None or self.cpu.prefers(numa_nodes)
+        return wanted and all(one.prefers(numa_nodes) for one in self.devices)
+
     def preferred_groups(self, size: int) -> list[NumaMask]:
-        """Memory's groups of this size that are also preferred for the CPUs."""
+        """Memory's groups of this size that are also preferred for CPUs and devices."""
         groups = self.memory.groups if self.memory else ()
         return [
             group
             for group in groups
-            if group.bit_count() == size and (self.cpu is None or _serves(self.cpu, group))
+            if group.bit_count() == size
+            and (self.cpu is None or _serves(self.cpu, group))
+            and all(one.prefers(group) for one in self.devices)
         ]
 
     def neediest(self) -> int:
         """How many NUMA nodes the neediest provider needs."""
-        return max((h.smallest() for h in (self.cpu, self.memory) if h is not None), default=0)
+        providers = (self.cpu, self.memory, *self.devices)
+        return max((one.smallest() for one in providers if one is not None), default=0)
 
     def intersections(self, size: int, distances: Distances | None) -> Iterator[NumaMask]:
         """The fittest intersection of each kind: single nodes, parts of groups, loose nodes."""
         cpu, memory = self.cpu, self.memory
         if memory is None:
-            if cpu is not None:
+            if self.devices:
+                yield self._left_of(self.reach, None, distances).best(size)
+            elif cpu is not None:
                 yield SubsetSearch(
                     cpu.numa_nodes, cpu.needs, cpu.required, distances=distances
                 ).best(size)
             return
-        with_cpus = numa_mask(cpu.numa_nodes) if cpu else NumaMask(-1)
+        reach = self.reach
         if size == 1:
-            yield from (
-                NumaMask(1 << numa_node) for numa_node in members(memory.singles & with_cpus)
-            )
+            yield from (NumaMask(1 << one) for one in members(memory.singles & reach))
         for group in memory.groups:
-            yield _within_group(cpu, group, size, distances)
-        if memory.copies == 1 and cpu is None:
+            if self.devices:
+                yield self._left_of(group & reach, None, distances).best(size)
+            else:
+                yield _within_group(cpu, group, size, distances)
+        if memory.copies == 1 and cpu is None and not self.devices:
             yield memory.loose_sets(distances=distances).best(size) if size > 1 else NO_NUMA_NODES
         elif memory.loose_sets().smallest():
-            yield SubsetSearch(
-                numa_nodes=tuple(
-                    numa_node for numa_node in memory.loose if with_cpus >> numa_node & 1
-                ),
-                accept=lambda numa_nodes: _is_intersection(numa_nodes, cpu, memory),
-                distances=distances,
-            ).best(size)
+            loose = numa_mask(memory.loose) & reach
+            yield self._left_of(loose, memory, distances).best(size)
+
+    def _left_of(
+        self, numa_nodes: NumaMask, memory: MemoryHints | None, distances: Distances | None
+    ) -> SubsetSearch:
+        """The search for what sets for CPUs, devices and loose memory have in common.
+
+        Every other one of the NUMA nodes must be missing from one of the sets at least (memory has
+        one for each resource asked for), and every set must still hold what is asked: a small
+        packing problem. A node that is not in reach is in none of the sets of CPUs, or of devices.
+        """
+        listed = tuple(members(numa_nodes))
+
+        def is_common(chosen: NumaMask) -> bool:
+            others = [one for one in listed if not chosen >> one & 1]
+            sides = self._sides() + (sides_of_memory(memory) if memory is not None else [])
+            return leaves_out(others, sides)
+
+        return SubsetSearch(listed, accept=is_common, distances=distances)
+
+    def _sides(self) -> list[Side]:
+        of_cpus = [side_of_cpus(self.cpu)] if self.cpu is not None else []
+        return of_cpus + [side_of_devices(one) for one in self.devices]
 
 
 def _serves(cpu: CpuHints, numa_nodes: NumaMask) -> bool:
@@ -154,70 +202,9 @@ def _within_group(
     ).best(size)
 
 
-@dataclass(slots=True)
-class _Side:
-    """One provider's set: what it can still give up, and the nodes that it must contain."""
-
-    slack: list[int]
-    fixed: NumaMask
-
-
-def _is_intersection(numa_nodes: NumaMask, cpu: CpuHints | None, memory: MemoryHints) -> bool:
-    """True if sets of loose nodes and a CPU set exist whose intersection is `numa_nodes`.
-
-    Every other loose node must be missing from at least one of the sets (memory has one set for
-    each resource asked for), and every set must still hold what is asked: a small packing problem.
-    """
-    free = [weights for weights, _ in memory.needs]
-    slack = [
-        sum(weights.get(numa_node, 0) for numa_node in memory.loose) - need
-        for weights, need in memory.needs
-    ]
-    if min(slack, default=0) < 0:
-        return False
-    others = [numa_node for numa_node in memory.loose if not numa_nodes >> numa_node & 1]
-    sides = [_Side(list(slack), NO_NUMA_NODES) for _ in range(memory.copies)]
-    loads = {
-        numa_node: tuple(weights.get(numa_node, 0) for weights in free) for numa_node in others
-    }
-    if cpu is None:
-        return _leaves_out(others, sides, [loads] * len(sides))
-    # A node without CPUs is in no CPU set, so any other set may contain it.
-    others = [numa_node for numa_node in others if numa_node in cpu.cpu_groups.numa_nodes]
-    cpu_side = _Side([sum(cpu.free.values()) - cpu.wanted], cpu.required)
-    cpu_loads: dict[int, Load] = {numa_node: (cpu.free.get(numa_node, 0),) for numa_node in others}
-    return _leaves_out(others, [cpu_side, *sides], [cpu_loads, *[loads] * len(sides)])
-
-
-def _leaves_out(
-    numa_nodes: Sequence[int], sides: Sequence[_Side], loads: Sequence[dict[int, Load]]
-) -> bool:
-    """True if every node can be left out of some side, within what that side can give up."""
-    steps = 0
-    order = sorted(
-        numa_nodes, key=lambda numa_node: (-max(sum(load[numa_node]) for load in loads), numa_node)
-    )
-
-    def place(at: int) -> bool:
-        nonlocal steps
-        if at == len(order):
-            return True
-        steps += 1
-        if steps > _MOST_STEPS:
-            return False
-        numa_node = order[at]
-        for side, load in zip(sides, loads, strict=True):
-            if side.fixed >> numa_node & 1:
-                continue
-            if all(have >= part for have, part in zip(side.slack, load[numa_node], strict=True)):
-                _spend(side, load[numa_node], -1)
-                if place(at + 1):
-                    return True
-                _spend(side, load[numa_node], 1)
-        return False
-
-    return place(0)
-
-
-def _spend(side: _Side, load: Load, sign: int) -> None:
-    side.slack[:] = [have + sign * part for have, part in zip(side.slack, load, strict=True)]
+def _common(each: Iterable[NumaMask]) -> NumaMask:
+    """The NUMA nodes that are in all of these sets; all bits if there are none of them."""
+    found = NumaMask(-1)
+    for one in each:
+        found &= one
+    return found

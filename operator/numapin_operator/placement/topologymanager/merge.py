@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask, members, numa_mask
+from numapin_operator.placement.topologymanager.device_hints import DeviceHints
 from numapin_operator.placement.topologymanager.hints import (
     NOWHERE,
     CpuHints,
@@ -46,19 +47,22 @@ class HintMerger:
         cpu: CpuHints | Impossible | None,
         memory: MemoryHints | Impossible | None,
         choose: Choose | None = None,
+        devices: tuple[DeviceHints | Impossible, ...] = (),
     ) -> MergedHint | None:
         """The best common set of NUMA nodes; None if the policy refuses it.
 
-        A provider that is None has no preference. One that is `NOWHERE` has no sets: the other is
-        merged without it, and nothing is preferred. Of single NUMA nodes that are preferred and
-        equally near, `choose` takes one; without it the lowest is taken.
+        A provider that is None has no preference. One that is `NOWHERE` has no sets: the others are
+        merged without it, and nothing is preferred. Each resource of `devices` is a provider. Of
+        single NUMA nodes that are preferred and equally near, `choose` takes one; without it the
+        lowest is taken.
         """
         if self.policy == "None":
             return MergedHint(None, preferred=False)
         hints = Providers(
             cpu if isinstance(cpu, CpuHints) else None,
             memory if isinstance(memory, MemoryHints) else None,
-            possible=cpu is not NOWHERE and memory is not NOWHERE,
+            possible=cpu is not NOWHERE and memory is not NOWHERE and NOWHERE not in devices,
+            devices=tuple([one for one in devices if one is not NOWHERE]) if devices else (),
         )
         if self.policy == "SingleNUMANode":
             return self._single(hints, choose)
@@ -72,7 +76,7 @@ class HintMerger:
     def _single(self, hints: Providers, choose: Choose | None) -> MergedHint | None:
         if not hints.possible:
             return None
-        if hints.cpu is None and hints.memory is None:
+        if hints.cpu is None and hints.memory is None and not hints.devices:
             return MergedHint(None, preferred=True)
         found = hints.preferred_single()
         if not found:
@@ -84,7 +88,7 @@ class HintMerger:
     def _preferred(self, hints: Providers, choose: Choose | None) -> NumaMask:
         if not hints.possible:
             return NO_NUMA_NODES
-        if hints.cpu is None and hints.memory is None:
+        if hints.cpu is None and hints.memory is None and not hints.devices:
             return self.everywhere
         if choose is not None and (found := self._nearest(hints.preferred_singles())):
             return choose(found)

@@ -21,6 +21,19 @@ def container(name: str, cpu: str = "1", memory: str = "64Mi", **fields: Any) ->
     return {"name": name, "resources": {"requests": amounts, "limits": amounts}} | fields
 
 
+def asking(limits: dict[str, str]) -> dict[str, Any]:
+    return {"name": "a", "resources": {"limits": limits}}
+
+
+def test_devices_are_the_extended_resources_of_the_limits() -> None:
+    limits = {"x.y/z": "0", "a.b/c": "1k", "cpu": "1", "hugepages-2Mi": "2Mi"}
+    native = {"ephemeral-storage": "1Gi", "requests.kubernetes.io/x": "1"}
+    given = asking(limits | native)
+    given["resources"]["requests"] = {"only.a/request": "1"}
+    (view,) = parse_pod(pod({"containers": [given]})).containers
+    assert view.devices == (("a.b/c", 1000), ("x.y/z", 0))
+
+
 @pytest.mark.parametrize(
     ("containers", "qos"),
     [
@@ -166,6 +179,14 @@ def test_a_critical_class_is_a_critical_priority(name: str) -> None:
         (
             {"containers": [container("a")], "initContainers": [container("i", memory="1e")]},
             r"spec.initContainers\[0\].resources.requests.memory",
+        ),
+        (
+            {"containers": [asking({"a.b/c": "two"})]},
+            r"spec.containers\[0\].resources.limits: 'two' is not a quantity",
+        ),
+        (
+            {"containers": [asking({"a.b/c": "-1"})]},
+            r"spec.containers\[0\].resources.limits: '-1' is not a quantity",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """The merge, against the kubelet's own way: every combination of every hint, compared in turn."""
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -12,13 +13,14 @@ from numapin_operator.placement.allocations import Block
 from numapin_operator.placement.cpumanager.cpu_groups import cpu_groups_of
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask, members, numa_mask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.topologymanager.device_hints import DeviceRequest, device_hints
 from numapin_operator.placement.topologymanager.hints import (
     CpuHints,
     Impossible,
     MemoryHints,
     cpu_hints,
 )
-from numapin_operator.placement.topologymanager.merge import HintMerger
+from numapin_operator.placement.topologymanager.merge import HintMerger, MergedHint
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,35 @@ def listed_memory_hints(hints: MemoryHints | None) -> list[list[Hint]]:
             masks.append(mask)
     one = [Hint(mask, mask.bit_count() == hints.fewest) for mask in masks]
     return [one for _ in hints.asked]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request for devices, each of which is the set of NUMA nodes that it is near."""
+
+    wanted: int
+    there: list[NumaMask]
+    free: list[NumaMask]
+    reusable: list[NumaMask]
+
+
+def listed_device_hints(asked: Asked, everywhere: NumaMask) -> list[list[Hint]]:
+    """Source: Kubernetes v1.36, devicemanager, `generateDeviceTopologyHints`."""
+    if not any(asked.there):
+        return [[Hint(None, preferred=True)]]
+    if len(asked.free) + len(asked.reusable) < asked.wanted:
+        return [[Hint(None, preferred=False)]]
+    with_devices = numa_mask(one for near in asked.there for one in members(near & everywhere))
+    nodes = tuple(members(with_devices or everywhere))
+    fewest, found = len(nodes), []
+    for mask in subsets(nodes):
+        if sum(1 for near in asked.there if near & mask) >= asked.wanted:
+            fewest = min(fewest, mask.bit_count())
+        left_over = [near for near in asked.reusable if near]
+        matching = len(left_over) + sum(1 for near in asked.free if near & mask)
+        if all(near & mask for near in left_over) and matching >= asked.wanted:
+            found.append(mask)
+    return [[Hint(mask, mask.bit_count() == fewest) for mask in found] or [Hint(None, False)]]
 
 
 def merge_all(
@@ -114,8 +145,31 @@ def better(candidate: Hint, best: Hint, aim: int, rank) -> bool:  # type: ignore
 class Case:
     cpu: CpuHints | Impossible | None
     memory: MemoryHints | None
+    devices: tuple[Asked, ...]
     everywhere: NumaMask
     distances: dict[int, dict[int, int]] | None
+
+    def lists(self) -> list[list[Hint]]:
+        """Every hint that the kubelet lists."""
+        found = listed_cpu_hints(self.cpu) + listed_memory_hints(self.memory)
+        for one in self.devices:
+            found += listed_device_hints(one, self.everywhere)
+        return found
+
+    def merged(self, policy: str) -> MergedHint | None:
+        """What the planner finds."""
+        devices = [
+            device_hints(
+                DeviceRequest("nic", one.wanted, tuple(one.reusable)),
+                Counter(one.there),
+                Counter(one.free),
+                self.everywhere,
+            )
+            for one in self.devices
+        ]
+        merger = HintMerger(policy, self.everywhere, self.distances)
+        offered = tuple(one for one in devices if one is not None)
+        return merger.merge(self.cpu, self.memory, devices=offered)
 
 
 @st.composite
@@ -142,6 +196,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(
         cpu=cpu,
         memory=draw(memory_cases(nodes)),
+        devices=tuple(draw(st.lists(device_cases(nodes), max_size=2))),
         everywhere=NumaMask((1 << nodes) - 1),
         distances=distances if draw(st.booleans()) else None,
     )
@@ -164,19 +219,30 @@ def memory_cases(draw: st.DrawFn, nodes: int) -> MemoryHints | None:
     return hints if hints.best() else None
 
 
+@st.composite
+def device_cases(draw: st.DrawFn, nodes: int) -> Asked:
+    """A resource; NUMA node `nodes` is one that the machine does not have."""
+    near = st.one_of(
+        st.integers(0, nodes - 1).map(lambda one: NumaMask(1 << one)),
+        st.integers(0, (2 << nodes) - 1).map(NumaMask),
+    )
+    there = draw(st.lists(near, max_size=6))
+    states = [draw(st.sampled_from(("free", "free", "used", "reusable"))) for _ in there]
+    of = {
+        state: [one for one, has in zip(there, states, strict=True) if has == state]
+        for state in ("free", "reusable")
+    }
+    return Asked(draw(st.integers(0, 5)), there, of["free"], of["reusable"])
+
+
 @given(cases())
 @settings(max_examples=600, deadline=None)
 def test_the_search_finds_what_trying_everything_finds(case: Case) -> None:
-    lists = listed_cpu_hints(case.cpu) + listed_memory_hints(case.memory)
-    want = merge_all(lists, case.everywhere, case.distances)
-    best_effort = HintMerger("BestEffort", case.everywhere, case.distances)
-    got = best_effort.merge(case.cpu, case.memory)
+    want = merge_all(case.lists(), case.everywhere, case.distances)
+    got = case.merged("BestEffort")
     assert got is not None
     assert (got.numa_nodes, got.preferred) == (want.numa_nodes, want.preferred)
-    restricted = HintMerger("Restricted", case.everywhere, case.distances).merge(
-        case.cpu, case.memory
-    )
-    assert restricted == (got if want.preferred else None)
+    assert case.merged("Restricted") == (got if want.preferred else None)
 
 
 @given(cases())
@@ -188,10 +254,10 @@ def test_single_numa_node_is_the_same_among_single_nodes(case: Case) -> None:
             for hint in each
             if hint.preferred and (hint.numa_nodes is None or hint.numa_nodes.bit_count() == 1)
         ]
-        for each in listed_cpu_hints(case.cpu) + listed_memory_hints(case.memory)
+        for each in case.lists()
     ]
     want = merge_all(lists, case.everywhere, None)
-    got = HintMerger("SingleNUMANode", case.everywhere, case.distances).merge(case.cpu, case.memory)
+    got = case.merged("SingleNUMANode")
     assert (got is not None) == want.preferred
     if got is not None:
         nodes = want.numa_nodes if want.numa_nodes != case.everywhere else None

@@ -1,0 +1,1 @@
+"""Which devices a container gets: after the kubelet's Device Manager."""
