@@ -9,7 +9,7 @@ from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_cli.inputs.described_cluster import unwritten_assignment
 from numapin_cli.inputs.policy_rules import refused_fields
-from numapin_cli.inputs.scenario import Scenario
+from numapin_cli.inputs.scenario import Scenario, ScenarioError
 from numapin_cli.what_if import followed
 from numapin_client.resources import Key
 from numapin_operator.nodes.decide import Decision, Write, decide
@@ -24,7 +24,14 @@ Json = dict[str, Any]
 
 
 def answer_as_operator(scenario: Scenario) -> Json:
-    """The answer to a scenario; if the policy cannot work on the machine, the reason."""
+    """The answer to a scenario; if the policy cannot work on the machine, the reason.
+
+    Raises:
+        ScenarioError: it has devices, of which the operator does not know.
+    """
+    if scenario.devices:
+        problem = "the operator does not know devices; leave them out, or --as-operator"
+        raise ScenarioError(scenario.name, "devices", problem)
     for wrong in refused_fields(scenario.policy):
         return {"name": scenario.name, "error": f"{Reason.INVALID_POLICY}: {wrong}"}
     played = PlayedNode(scenario)

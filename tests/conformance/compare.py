@@ -22,6 +22,8 @@ MACHINES: Final = FOLDER / "machines"
 FILES: Final = tuple(sorted(FOLDER.glob("*.jsonl.gz")))
 
 Json = dict[str, Any]
+Device = tuple[str, str]
+"""Resource and id."""
 
 
 def read_scenarios(file: Path) -> list[Json]:
@@ -43,7 +45,10 @@ def difference(scenario: Json, answer: Json) -> str | None:
         return None if answer.get("error") else "expected an error"
     if answer.get("error"):
         return f"error: {answer['error']}"
-    return _difference_in_steps(scenario["expect"], answer.get("steps") or [])
+    steps = answer.get("steps") or []
+    return _difference_in_steps(scenario["expect"], steps) or _difference_in_devices(
+        scenario, steps
+    )
 
 
 def _difference_in_steps(expected: list[Json], steps: list[Json]) -> str | None:
@@ -55,6 +60,79 @@ def _difference_in_steps(expected: list[Json], steps: list[Json]) -> str | None:
         if want.get("reason") not in {None, "Other", have.get("reason")}:
             return f"step {number}: reason {have.get('reason')}, expected {want['reason']}"
     return None
+
+
+def _difference_in_devices(scenario: Json, steps: list[Json]) -> str | None:
+    """The first device that is not what was recorded, or cannot be given."""
+    there = {
+        (resource, one["id"]): one
+        for resource, each in scenario.get("devices", {}).items()
+        for one in each
+    }
+    held: dict[str, set[Device]] = {}
+    for number, (step, want, have) in enumerate(
+        zip(scenario["steps"], scenario["expect"], steps, strict=False)
+    ):
+        held.pop(step.get("remove", ""), None)
+        given = _devices(have)
+        for name in sorted({*given, *(want.get("containers") or {})}):
+            asked = (want.get("containers") or {}).get(name, {})
+            if found := _wrong_devices(given.get(name, []), asked, there):
+                return f"step {number}: {name}: {found}"
+        if "add" in step and (twice := _held_twice(step["add"], given, held)):
+            return f"step {number}: {twice}"
+    return None
+
+
+def _devices(step: Json) -> dict[str, list[Device]]:
+    """The devices of each container."""
+    return {
+        name: [(resource, one) for resource, ids in one_of["devices"].items() for one in ids]
+        for name, one_of in (step.get("containers") or {}).items()
+        if one_of.get("devices")
+    }
+
+
+def _wrong_devices(given: list[Device], want: Json, there: dict[Device, Json]) -> str | None:
+    """How a container's devices differ from its record: ids, else NUMA nodes, else a number."""
+    if len(set(given)) != len(given) or not all(
+        one in there and there[one].get("healthy", True) for one in given
+    ):
+        return f"{given} are not different, existing, healthy devices"
+    found: Json = {"devices": {}, "deviceNUMANodes": {}, "deviceCount": {}}
+    for resource, name in given:
+        found["devices"].setdefault(resource, []).append(name)
+        near = sorted(there[resource, name]["numaNodes"])
+        found["deviceNUMANodes"].setdefault(resource, []).append(near)
+        found["deviceCount"][resource] = found["deviceCount"].get(resource, 0) + 1
+    recorded = {resource for kind in found for resource in want.get(kind, {})}
+    if recorded != found["deviceCount"].keys():
+        return f"devices of {sorted(found['deviceCount'])}, expected of {sorted(recorded)}"
+    for kind, of in found.items():
+        for resource, expected in want.get(kind, {}).items():
+            has = of[resource] if kind == "deviceCount" else sorted(of[resource])
+            if has != expected:
+                return f"{resource}: {kind} {has}, expected {expected}"
+    return None
+
+
+def _held_twice(pod: Json, given: dict[str, list[Device]], held: dict[str, set[Device]]) -> str:
+    """The devices that two pods hold, or two containers that run at once; empty for none.
+
+    `held` are those of each pod; this one is added.
+    """
+    taken = {one for each in held.values() for one in each}
+    mine: set[Device] = set()
+    inits = pod["spec"].get("initContainers") or []
+    for container in [*inits, *pod["spec"]["containers"]]:
+        own = set(given.get(container["name"], ()))
+        if own & taken:
+            return f"{container['name']}: {sorted(own & taken)} are in use"
+        mine |= own
+        if container not in inits or container.get("restartPolicy") == "Always":
+            taken |= own
+    held[pod["metadata"]["uid"]] = mine
+    return ""
 
 
 def _facts(step: Json) -> tuple[object, ...]:

@@ -27,6 +27,7 @@ def _load_compare() -> ModuleType:
 compare = _load_compare()
 
 COUNTS = {
+    "devices": 536,
     "init": 300,
     "memory": 258,
     "options": 300,
@@ -79,3 +80,56 @@ def test_the_comparison_finds_what_differs() -> None:
     assert compare.difference(scenario, right | {"steps": []})
     assert compare.difference(scenario, {"name": scenario["name"], "error": "no"})
     assert compare.difference(scenario, {})
+
+
+def test_the_comparison_finds_wrong_devices() -> None:
+    """One resource each: ids were recorded, NUMA nodes, and a number."""
+    devices = {
+        "a.b/id": [{"id": "0", "numaNodes": [0]}, {"id": "1", "numaNodes": [], "healthy": False}],
+        "a.b/near": [{"id": one, "numaNodes": [int(one) % 2]} for one in "0123"],
+        "a.b/count": [{"id": one, "numaNodes": [0]} for one in "01"],
+    }
+    init = {"name": "i", "restartPolicy": "Always"}
+    spec = {"initContainers": [init], "containers": [{"name": "c"}]}
+    adds = [{"add": {"metadata": {"uid": uid}, "spec": spec}} for uid in "pq"]
+    recorded = {
+        "devices": {"a.b/id": ["0"]},
+        "deviceNUMANodes": {"a.b/near": [[0]]},
+        "deviceCount": {"a.b/count": 1},
+    }
+    right = {"a.b/id": ["0"], "a.b/near": ["2"], "a.b/count": ["1"]}
+    first = {"admitted": True, "containers": {"c": recorded}, "shared": "0"}
+    scenario = {
+        "name": "d",
+        "devices": devices,
+        "steps": [adds[0], {"remove": "p"}, adds[1]],
+        "expect": [first, {"shared": "0"}, first],
+    }
+
+    def found(*of_containers: dict[str, Any], again: bool = False) -> str | None:
+        steps = [{"admitted": True, "shared": "0"} for _ in of_containers]
+        for step, each in zip(steps, of_containers, strict=True):
+            step |= {"containers": {name: {"devices": one} for name, one in each.items()}}
+        asked = dict(scenario)
+        if again:
+            asked |= {"steps": adds, "expect": [first, first]}
+        else:
+            steps.insert(1, {"shared": "0"})
+        found: str | None = compare.difference(asked, {"name": "d", "steps": steps})
+        return found
+
+    assert found({"c": right}, {"c": right}) is None
+    for wrong, said in (
+        (right | {"a.b/id": ["1"]}, "not different, existing, healthy"),
+        (right | {"a.b/id": ["9"]}, "not different, existing, healthy"),
+        (right | {"a.b/count": ["1", "1"]}, "not different, existing, healthy"),
+        (right | {"a.b/near": ["1"]}, "deviceNUMANodes [[1]], expected [[0]]"),
+        (right | {"a.b/count": ["0", "1"]}, "deviceCount 2, expected 1"),
+        ({"a.b/id": ["0"], "a.b/near": ["0"]}, "expected of ['a.b/count', 'a.b/id', 'a.b/near']"),
+        ({}, "expected of ['a.b/count', 'a.b/id', 'a.b/near']"),
+    ):
+        assert said in str(found({"c": right}, {"c": wrong}))
+    assert "devices of ['a.b/id'], expected of []" in str(
+        found({"c": right, "i": {"a.b/id": ["0"]}}, {"c": right})
+    )
+    assert "are in use" in str(found({"c": right}, {"c": right}, again=True))

@@ -15,6 +15,7 @@ from numapin_cli.inputs.scenario import Scenario, ScenarioError, parse_scenario
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_operator.placement import (
     KUBELET,
+    ContainerAllocation,
     KubeletQuirks,
     Node,
     PlacementError,
@@ -29,15 +30,17 @@ JSON object per line from FILE (default: standard input) and writes one answer p
 
   in:  {"name", "machine", "policy": <CpuPolicy.spec>,
         "steps": [{"add": <Pod>} | {"remove": "<pod uid>"}, ...],
-        "node": <Node>, "namespaces": {"<name>": {<labels>}, ...}}   (these two may be left out)
+        "devices": {"<resource>": [{"id", "numaNodes": [0], "healthy": true}, ...], ...},
+        "node": <Node>, "namespaces": {"<name>": {<labels>}, ...}}
+       (devices, node and namespaces may be left out)
   out: {"name", "steps": [{"admitted", "reason", "containers", "shared"}, ...]}
     or {"name", "error"} where the policy cannot work on that machine
 
-The answers are those of the kubelet (CPU, Memory and Topology Manager of v1.36), which has neither
-modes nor selectors. With --as-operator each step is answered by the decision of numapin's operator:
-with the policy's mode and selectors, CPUs reserved as the Node says, and none of the kubelet's
-faults. If a scenario cannot be read, the error names its line and field, the next one is answered,
-and the exit status is 1.
+The answers are those of the kubelet (CPU, Memory, Device and Topology Manager of v1.36), which has
+neither modes nor selectors. With --as-operator each step is answered by the decision of numapin's
+operator: with the policy's mode and selectors, CPUs reserved as the Node says, and none of the
+kubelet's faults; the operator does not know devices, and they are refused. If a scenario cannot be
+read, the error names its line and field, the next one is answered, and the exit status is 1.
 """
 
 _EPILOG: Final = """\
@@ -99,7 +102,7 @@ def answer(scenario: Scenario, quirks: KubeletQuirks = KUBELET) -> dict[str, Any
         policy = resolve(scenario.topology, scenario.policy, quirks)
     except PolicyError as problem:
         return {"name": scenario.name, "error": str(problem)}
-    node = Node(policy)
+    node = Node(policy, scenario.devices)
     return {"name": scenario.name, "steps": list(_steps(node, scenario))}
 
 
@@ -132,10 +135,16 @@ def _containers(allocation: PodAllocation) -> dict[str, Any]:
                 for block in container.memory
             ],
         }
+        | _devices(container)
         for container in allocation.containers
-        if container.cpus or container.memory
+        if container.cpus or container.memory or container.devices
     }
     return {"containers": containers} if containers else {}
+
+
+def _devices(container: ContainerAllocation) -> dict[str, Any]:
+    devices = {grant.resource: list(grant.ids) for grant in container.devices}
+    return {"devices": devices} if devices else {}
 
 
 @contextmanager

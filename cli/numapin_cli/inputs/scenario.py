@@ -14,10 +14,12 @@ from numapin_api.topology import Topology
 from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.node_labels import selected_labels
 from numapin_operator.observe.pods.parser import parse_pod
+from numapin_operator.observe.pods.resources import is_extended
 from numapin_operator.observe.records import NodeView
-from numapin_operator.placement import PodFormatError, PodView
+from numapin_operator.placement import Device, Devices, PodFormatError, PodView, numa_mask
 
-_FIELDS: Final = frozenset({"name", "machine", "policy", "node", "namespaces", "steps"})
+_FIELDS: Final = frozenset({"name", "machine", "policy", "devices", "node", "namespaces", "steps"})
+_DEVICE: Final = frozenset({"id", "numaNodes", "healthy"})
 _NODE: Final = "node"
 
 
@@ -45,6 +47,7 @@ class Scenario:
         name: of the scenario.
         topology: the machine.
         policy: the policy.
+        devices: those that device plug-ins of the machine have registered.
         node: the Node; without one, a node whose labels the policy selects.
         namespaces: the labels of each namespace.
         steps: what happens, in this order.
@@ -53,6 +56,7 @@ class Scenario:
     name: str
     topology: Topology
     policy: CpuPolicySpec
+    devices: Devices
     node: NodeView
     namespaces: Mapping[str, Mapping[str, str]]
     steps: tuple[Step, ...]
@@ -86,15 +90,63 @@ class _Reader:
             raise self._error("name", "is missing; give the scenario a name")
         for field in sorted(self._given.keys() - _FIELDS):
             raise self._error(field, "is not a field of a scenario; remove it or correct its name")
-        policy = self._policy()
+        policy, topology = self._policy(), self._topology()
         return Scenario(
             name=self._name,
-            topology=self._topology(),
+            topology=topology,
             policy=policy,
+            devices=self._devices(topology),
             node=self._node(policy),
             namespaces=self._namespaces(),
             steps=tuple(self._steps()),
         )
+
+    def _devices(self, topology: Topology) -> Devices:
+        given = self._given.get("devices", {})
+        if not isinstance(given, dict):
+            problem = "must be an object: the name of each resource with a list of its devices"
+            raise self._error("devices", problem)
+        numa_nodes = frozenset(one.id for one in topology.numa_nodes)
+        return {
+            name: tuple(self._of_resource(name, each, numa_nodes)) for name, each in given.items()
+        }
+
+    def _of_resource(self, name: str, given: Any, numa_nodes: frozenset[int]) -> Iterator[Device]:
+        field = f"devices.{name}"
+        if not is_extended(name):
+            problem = "is not the name of an extended resource; write one such as example.com/gpu"
+            raise self._error(field, problem)
+        if not isinstance(given, list):
+            raise self._error(field, 'must be a list of devices, each {"id", "numaNodes"}')
+        seen: set[str] = set()
+        for index, one in enumerate(given):
+            device = self._device(one, f"{field}[{index}]", numa_nodes)
+            if device.id in seen:
+                problem = f"{device.id} is there already; give each device another id"
+                raise self._error(f"{field}[{index}].id", problem)
+            seen.add(device.id)
+            yield device
+
+    def _device(self, given: Any, field: str, numa_nodes: frozenset[int]) -> Device:
+        if not isinstance(given, dict):
+            raise self._error(field, 'must be an object: {"id", "numaNodes", "healthy"}')
+        for key in sorted(given.keys() - _DEVICE):
+            problem = "is not a field of a device; remove it or correct its name"
+            raise self._error(f"{field}.{key}", problem)
+        name, near = given.get("id"), given.get("numaNodes", [])
+        if not isinstance(name, str) or not name:
+            raise self._error(f"{field}.id", "is missing or no text; give the device an id")
+        if not isinstance(near, list) or not all(type(one) is int for one in near):
+            problem = "must be a list of numbers, such as [0]; [] if the device is near none"
+            raise self._error(f"{field}.numaNodes", problem)
+        if missing := sorted(set(near) - numa_nodes):
+            listed = ", ".join(map(str, sorted(numa_nodes)))
+            problem = f"the machine has no NUMA node {missing[0]}; it has {listed}"
+            raise self._error(f"{field}.numaNodes", problem)
+        healthy = given.get("healthy", True)
+        if not isinstance(healthy, bool):
+            raise self._error(f"{field}.healthy", "must be true or false")
+        return Device(name, numa_mask(near), healthy)
 
     def _node(self, policy: CpuPolicySpec) -> NodeView:
         given = self._given.get("node", {"metadata": {"labels": selected_labels(policy)}})

@@ -56,6 +56,40 @@ def test_every_step_is_answered(machines: Path, capsys: pytest.CaptureFixture[st
     assert errors == ""
 
 
+def test_devices_are_answered_by_id(machines: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A container that has devices alone is listed too."""
+    nic = {"example.com/nic": "1"}
+    pods = [pod_body(name, "1500m") for name in "abc"]
+    for each in pods:
+        for amounts in each["spec"]["containers"][0]["resources"].values():
+            amounts.update(nic)
+    nics = [{"id": "n0", "healthy": False}, {"id": "n1", "numaNodes": [0]}]
+    steps = [{"add": pods[0]}, {"add": pods[1]}, {"remove": "a"}, {"add": pods[2]}]
+    assert run(machines, scenario(steps=steps, devices={"example.com/nic": nics})) == 0
+    (answered,), _ = answers(capsys)
+    first, refused, _, again = answered["steps"]
+    assert first["containers"] == {
+        "c": {"cpus": "", "mems": "", "memory": [], "devices": {"example.com/nic": ["n1"]}}
+    }
+    assert (refused["reason"], refused["message"]) == (
+        "NotEnoughDevices",
+        "wanted 1 of example.com/nic, none free",
+    )
+    assert again == first
+
+
+def test_the_operator_does_not_know_devices(
+    machines: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = scenario(devices={"example.com/nic": []})
+    assert run(machines, asked, scenario(devices={}), flags=("--as-operator",)) == 1
+    (refused, answered), errors = answers(capsys)
+    said = "devices: the operator does not know devices; leave them out, or --as-operator"
+    assert refused == {"name": "s", "error": said}
+    assert f"line 1: {said}" in errors
+    assert answered["steps"]
+
+
 def test_it_reads_standard_input_and_an_inline_machine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +139,40 @@ def test_a_policy_that_cannot_work_there_is_an_answer(
             "node: status.capacity or status.allocatable of the Node: 'x'",
         ),
         (scenario(namespaces={"a": 1}), "namespaces: must be an object: each name with its labels"),
+        (scenario(devices=[]), "devices: must be an object: the name of each resource"),
+        (
+            scenario(devices={"nvidia": []}),
+            "devices.nvidia: is not the name of an extended resource; write one such as",
+        ),
+        (scenario(devices={"hugepages-2Mi": []}), "is not the name of an extended resource"),
+        (scenario(devices={"a.b/c": {}}), "devices.a.b/c: must be a list of devices"),
+        (scenario(devices={"a.b/c": ["d0"]}), "devices.a.b/c[0]: must be an object"),
+        (
+            scenario(devices={"a.b/c": [{"id": "d", "numaNode": 0}]}),
+            "devices.a.b/c[0].numaNode: is not a field of a device; remove it or correct",
+        ),
+        (scenario(devices={"a.b/c": [{}]}), "devices.a.b/c[0].id: is missing or no text; give"),
+        (scenario(devices={"a.b/c": [{"id": 1}]}), "devices.a.b/c[0].id: is missing or no text"),
+        (
+            scenario(devices={"a.b/c": [{"id": "d"}, {"id": "d"}]}),
+            "devices.a.b/c[1].id: d is there already; give each device another id",
+        ),
+        (
+            scenario(devices={"a.b/c": [{"id": "d", "numaNodes": 0}]}),
+            "devices.a.b/c[0].numaNodes: must be a list of numbers, such as [0]; [] if",
+        ),
+        (
+            scenario(devices={"a.b/c": [{"id": "d", "numaNodes": [True]}]}),
+            "devices.a.b/c[0].numaNodes: must be a list of numbers",
+        ),
+        (
+            scenario(devices={"a.b/c": [{"id": "d", "numaNodes": [0, -1]}]}),
+            "devices.a.b/c[0].numaNodes: the machine has no NUMA node -1; it has 0",
+        ),
+        (
+            scenario(devices={"a.b/c": [{"id": "d", "healthy": "no"}]}),
+            "devices.a.b/c[0].healthy: must be true or false",
+        ),
         (scenario(steps={}), "steps: must be a list of steps"),
         (scenario(steps=[{"drop": "a"}]), 'steps[0]: must be {"add": <Pod>} or {"remove"'),
         (
