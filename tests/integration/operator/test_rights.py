@@ -24,6 +24,7 @@ from support.real.operators.operator_process import OperatorProcess, probe, unti
 from support.real.operators.operator_role import Role
 from support.real.operators.operator_world import RealWorld
 from support.real.waiting import eventually
+from support.suite.left_out import since_kubernetes
 from support.values.operator import REPORTER, enforcer_status
 
 
@@ -163,6 +164,7 @@ def find(conditions: list[Json]) -> tuple[str, str]:
     return ready["status"], ready["reason"]
 
 
+@since_kubernetes("1.34")  # ResourceClaims are read too
 async def test_the_role_grants_what_is_used_and_no_more(
     world: RealWorld, audit: Audit, tmp_path: Path
 ) -> None:
