@@ -28,6 +28,7 @@ compare = _load_compare()
 
 COUNTS = {
     "devices": 536,
+    "hugepages": 37,
     "init": 300,
     "memory": 258,
     "options": 300,
