@@ -79,9 +79,6 @@ def device_hints(
     """
     if not any(there):
         return None
-    left_over = len(request.reusable)
-    if sum(free.values()) + left_over < request.wanted:
-        return NOWHERE
     with_devices = NO_NUMA_NODES
     for near in there:
         with_devices |= near & everywhere

@@ -207,6 +207,30 @@ def test_what_no_container_takes_stays_with_the_pod() -> None:
     assert free(node, NIC) == ["d0", "d1"]
 
 
+def test_a_refused_pod_returns_its_devices() -> None:
+    node = node_of("None", "0", "0")
+    asked = pod_of("a", container("i0", nic=1), container("c0", nic=2), container("c1", "99"))
+    reason, _ = refusal(node, asked)
+    assert reason == "NotEnoughCPUs"
+
+
+def test_devices_without_numa_nodes_are_given_last() -> None:
+    """The GPU is on NUMA node 0, so the hint is: near it first, then elsewhere, then nowhere."""
+    spec = policy(topology={"policy": "BestEffort"})
+    there = {NIC: devices("", "1", "0"), GPU: devices("0")}
+    for count, expected in ((1, "d2"), (2, "d2,d1")):
+        node = Node(resolve(machine(16, numa_nodes=2), spec, KUBELET), there)
+        asked = pod_of("a", container("c0", gpu=1, nic=count))
+        assert given(node, asked) == {"c0": f"d0,{expected}/0"}
+
+
+def test_what_an_init_container_leaves_is_no_hint_without_numa_nodes() -> None:
+    """It left both devices: the next container must be near the one that has NUMA nodes."""
+    node = node_of("BestEffort", "", "1")
+    asked = pod_of("a", container("i0", "500m", nic=2), container("c0", nic=1))
+    assert given(node, asked) == {"i0": "d1,d0/", "c0": "d1/1"}
+
+
 def test_pod_scope_asks_for_the_peak() -> None:
     """Both containers at once, not the init container beside them."""
     node = node_of("SingleNUMANode", "0", "1", "1", scope="Pod")
@@ -233,6 +257,16 @@ def test_pods_of_any_class_get_devices(qos: str, alignment: str) -> None:
     reason, message = refusal(node, again)
     assert reason == ("NotEnoughDevices" if alignment == "BestEffort" else "TopologyAffinityError")
     assert "CPUs would fit" not in message
+
+
+def test_a_pod_with_devices_alone_binds_no_memory() -> None:
+    """Memory could not be bound on both NUMA nodes, which the devices are near."""
+    memory = {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]}
+    node = node_of("BestEffort", "0", "1", memory=memory)
+    assert node.place(pod("one", "1")).memory[0].node_ids == (0,)
+    spec = {"containers": [{"name": "c0", "resources": {"limits": {NIC: "2"}}}]}
+    asked = parse_pod({"metadata": {"name": "a", "uid": "a"}, "spec": spec})
+    assert given(node, asked) == {"c0": "d0,d1/"}
 
 
 def test_pod_level_resources_leave_devices_to_the_start_of_containers() -> None:
