@@ -32,7 +32,8 @@ def numa_amounts(node: Node) -> dict[int, NumaAmounts]:
 
     With `options.fullPCPUsOnly` a CPU whose core is not free counts as given out: no container can
     get it. So does the last CPU of the shared pool. Memory that the policy does not bind is
-    available as a whole.
+    available as a whole. With `SingleNUMANode` no memory is available where containers are bound
+    to several NUMA nodes together: under policy Static such a node serves no others.
     """
     policy = node.policy
     allocatable = policy.cpu_taker.countable(policy.given_out & ~policy.reserved)
@@ -73,5 +74,8 @@ def _last_shared(node: Node, there: CpuMask) -> CpuMask:
 def _memory(node: Node, resource: str, numa_node: int, size: int) -> Amount:
     if node.memory is None:
         return Amount(size, size, size)
-    bindable = node.policy.capacity.get(resource, {}).get(numa_node, 0)
+    spec, bindable = node.policy.spec, node.policy.capacity.get(resource, {}).get(numa_node, 0)
+    is_single = (spec.topology.policy, spec.memory.policy) == ("SingleNUMANode", "Static")
+    if is_single and node.memory.in_group(numa_node):
+        return Amount(size, bindable, 0)
     return Amount(size, bindable, node.memory.free.get(resource, {}).get(numa_node, 0))

@@ -181,6 +181,10 @@ class MemoryTables:
             for numa_node in members(numa_nodes)
         )
 
+    def in_group(self, numa_node: int) -> bool:
+        """Whether containers are bound to this node together with others."""
+        return self._groups.get(numa_node, NO_NUMA_NODES).bit_count() > 1
+
     def _singles(self, asked: Amounts, reusable: Reusable) -> NumaMask:
         """The nodes outside of groups that each hold everything."""
         columns = [(self.free.get(name, _NOTHING), name, size) for name, size in asked]

@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.cpuset import CpuSet
-from numapin_api.schema.plain_assignment import ContainerAssignment, Moving, NodeAssignmentSpec
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain_assignment import (
+    ContainerAssignment,
+    MemoryBlock,
+    Moving,
+    NodeAssignmentSpec,
+)
 from numapin_api.topology import NumaNode, Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import (
@@ -86,6 +91,20 @@ def test_what_a_pod_uses_that_shares_is_not_available() -> None:
     has = amounts_after(TWO_NODES, policy(memory={"policy": "Static"}), shares)
     left = [at[MEMORY].available for at in has.values()]
     assert sum(left) == 7 * GIB
+
+
+@pytest.mark.parametrize("aligned", ["SingleNUMANode", "Restricted"])
+def test_memory_beside_containers_of_several_numa_nodes_is_for_their_like(aligned: str) -> None:
+    spec = policy(topology={"policy": aligned}, memory={"policy": "Static"})
+    entry = ContainerAssignment(
+        pod_uid="u", namespace="default", pod="p", container="c", exclusive=True,
+        cpus=CpuSet.parse("1,4"), mems=MemSet.parse("0-1"),
+        memory=(MemoryBlock(numa_nodes=(0, 1), resource=MEMORY, bytes=5 * GIB),),
+    )  # fmt: skip
+    before = NodeAssignmentSpec(containers=(entry,))
+    has = numa_amounts(present_node(resolve(TWO_NODES, spec), before, (), NO_UIDS))
+    left = [at[MEMORY].available for at in has.values()]
+    assert left == ([0, 0] if aligned == "SingleNUMANode" else [0, 3 * GIB])
 
 
 def test_what_is_not_bound_or_not_there_is_not_promised() -> None:
