@@ -72,16 +72,28 @@ class StaticBinder:
         numa_nodes, promised = hint.numa_nodes, hint.preferred
         if numa_nodes is None:
             numa_nodes = hints.best() if asked else NO_NUMA_NODES
-            _check(hints, numa_nodes, promised=promised)
+            self._check(hints, numa_nodes, promised=promised)
             promised = numa_nodes.bit_count() == hints.fewest
         if not self._tables.holds(numa_nodes, asked):
             numa_nodes = hints.best(required=numa_nodes)
-            _check(hints, numa_nodes, promised=promised)
+            self._check(hints, numa_nodes, promised=promised)
         if self._tables.clashes(numa_nodes):
             raise NotEnoughMemoryError(
                 f"{_nodes(numa_nodes)} serve other containers, so they cannot be bound together"
             )
         return numa_nodes
+
+    def _check(self, hints: MemoryHints, numa_nodes: NumaMask, *, promised: bool) -> None:
+        if not numa_nodes:
+            raise NotEnoughMemoryError(
+                f"wanted {_amounts(hints.asked)}, no NUMA nodes have so much"
+                f"{_but(self._tables.in_groups_that_hold(hints.asked))}"
+            )
+        if promised and numa_nodes.bit_count() != hints.fewest:
+            raise NotEnoughMemoryError(
+                f"wanted {_amounts(hints.asked)}, which only {_nodes(numa_nodes)} have together; "
+                f"{hints.fewest} would suffice on an empty machine"
+            )
 
     def _leave_or_use(self, container: ContainerView, blocks: list[Block]) -> None:
         """Record what an init container leaves behind, or what another container takes of it."""
@@ -94,14 +106,11 @@ class StaticBinder:
                 there[block.resource] = max(0, before - block.size_bytes)
 
 
-def _check(hints: MemoryHints, numa_nodes: NumaMask, *, promised: bool) -> None:
-    if not numa_nodes:
-        raise NotEnoughMemoryError(f"wanted {_amounts(hints.asked)}, no NUMA nodes have so much")
-    if promised and numa_nodes.bit_count() != hints.fewest:
-        raise NotEnoughMemoryError(
-            f"wanted {_amounts(hints.asked)}, which only {_nodes(numa_nodes)} have together; "
-            f"{hints.fewest} would suffice on an empty machine"
-        )
+def _but(in_groups: NumaMask) -> str:
+    if not in_groups:
+        return ""
+    verb = "serve" if in_groups.bit_count() > 1 else "serves"
+    return f" but {_nodes(in_groups)}, which {verb} containers of several NUMA nodes"
 
 
 def _nodes(numa_nodes: NumaMask) -> str:

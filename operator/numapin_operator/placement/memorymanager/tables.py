@@ -185,6 +185,11 @@ class MemoryTables:
         """Whether containers are bound to this node together with others."""
         return self._groups.get(numa_node, NO_NUMA_NODES).bit_count() > 1
 
+    def in_groups_that_hold(self, asked: Amounts) -> NumaMask:
+        """The nodes that have so much each, and serve only containers of their group."""
+        there = [one for one in self.numa_nodes if self.in_group(one)]
+        return numa_mask(one for one in there if self.holds(NumaMask(1 << one), asked))
+
     def _singles(self, asked: Amounts, reusable: Reusable) -> NumaMask:
         """The nodes outside of groups that each hold everything."""
         columns = [(self.free.get(name, _NOTHING), name, size) for name, size in asked]
