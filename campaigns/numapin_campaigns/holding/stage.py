@@ -25,6 +25,7 @@ from numapin_client.resources import (
 )
 from numapin_client.transport.connection import Request
 from numapin_lab.controlplane.controllers import scheduler
+from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.errors import LabError
 from numapin_lab.installed.manifests import OVERLAY
@@ -74,8 +75,7 @@ async def stage(way: Way, plan: Plan, folder: Path) -> AsyncIterator[ApiClient]:
 
 
 def _install(plane: LargePlane, way: Way) -> None:
-    plane.kubectl("apply", "--server-side", "-k", str(OVERLAY))
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    install(plane, OVERLAY)
     if way is Way.HOLD:
         files = [f"--filename={one}" for one in sorted(COMPONENT.glob("[!k]*.yaml"))]
         plane.kubectl("apply", "--server-side", "--force-conflicts", *files)
