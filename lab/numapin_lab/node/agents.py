@@ -89,9 +89,8 @@ def operator(plane: ControlPlane, port: int) -> Agent:
     A killed operator is then replaced at once, and not only when its lease has expired.
     """
     account = ServiceAccount(NAMESPACE, OPERATOR_SERVICE_ACCOUNT)
-    return Agent(
-        "operator", port, plane, account, (f"--namespace={NAMESPACE}", "--no-leader-elect")
-    )
+    options = (f"--namespace={NAMESPACE}", "--no-leader-elect", "--numa-metrics")
+    return Agent("operator", port, plane, account, options)
 
 
 def enforcer(kubelet: Kubelet, port: int) -> Agent:
