@@ -21,7 +21,7 @@ def since_kubernetes(release: str) -> pytest.MarkDecorator:
     """For tests of what older API servers do not serve; `release` is "1.34", say."""
     chosen = [int(part) for part in CHOSEN_KUBERNETES.split(".") if part]
     is_served = not chosen or chosen >= [int(part) for part in release.split(".")]
-    return pytest.mark.run_by("make test", is_served)
+    return pytest.mark.run_by(f"make test with Kubernetes {release} or newer", is_served)
 
 
 class LeftOut:
