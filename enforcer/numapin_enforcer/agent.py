@@ -86,7 +86,8 @@ class Agent:
         one = self.enforcing.enforce(self.followers.known(begun))
         self.followers.follow(one)
         awaits_others = self.followers.awaits_others(one)
-        self.enforcing.end(one, awaits_others=awaits_others)
+        names_complete = not self.followers.containers.unnamed
+        self.enforcing.end(one, names_complete=names_complete, awaits_others=awaits_others)
         if one.unreadable is not None:
             self.schedule.note_unreadable()
         else:

@@ -59,15 +59,17 @@ class Enforcing:
             foreign=self.foreign.found,
         )
 
-    def end(self, one: Pass, *, awaits_others: bool) -> None:
+    def end(self, one: Pass, *, names_complete: bool, awaits_others: bool) -> None:
         """All have followed the pass: leave a tree that is gone; note the end of a release.
 
-        A release ends with a pass that `awaits_others` no more: see `Followers`.
+        Once it is known whom the runtime was told of, the last spec is needed no more: whoever
+        comes next must not enforce it. A release ends with a pass that `awaits_others` no more:
+        see `Followers`.
         """
         if one.goal is not None and one.naming is not None and one.result.tree is None:
             self.pods.close()
-        elif one.released and not awaits_others:
-            self._holding = False
+        elif one.released and names_complete:
+            self._holding = awaits_others
             self._save()
 
     def _hold(self, one: Pass) -> None:

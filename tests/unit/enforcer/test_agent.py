@@ -188,10 +188,12 @@ async def test_a_release_goes_on_until_the_runtime_writes_no_set_of_before(world
     world.wake.set()
     await world.clock.run_tasks()
     assert world.cpus == "0-3"
+    assert await world.saved("None"), "an enforcer that is installed later enforces nothing"
     world.model.write(Write(CONTAINER, CpuSet([3]), Step.PREPARE))
     world.runtime.may_update.set()
     await world.clock.advance(10 * RETRY_SECONDS)
     assert world.cpus == "0-3"
+    await world.clock.advance(10)
     assert world.last.rests
 
 
