@@ -83,9 +83,7 @@ class DriftDetector:
         """Cgroups that had their desired set at the last call, must still have it, and do not.
 
         A change that only follows from a parent's is left out. So is one of a cgroup without
-        processes: the runtime may still be setting it up. It was as well where a set was cleared,
-        as systemd does before the first process of a scope: the kernel refuses that once there is
-        a process. Source: Linux, kernel/cgroup/cpuset.c, `validate_change`.
+        processes: the runtime may still be setting it up.
         """
         changed: set[str] = set()
         drifts: list[Drift] = []
@@ -97,9 +95,7 @@ class DriftDetector:
                 self._in_force[path] = meant
             elif known == meant and path != tree.root:
                 changed.add(path)
-                if parent(path) in changed or _is_cleared(cgroup, meant):
-                    continue
-                if has_processes(tree, path, self._has_tasks):
+                if parent(path) not in changed and has_processes(tree, path, self._has_tasks):
                     exclusive = exclusive_cpus(desired.values())
                     is_exclusive = bool(meant.exclusive_container)
                     one = Drift(path, found, sets, meant.container, exclusive, is_exclusive)
@@ -117,10 +113,3 @@ class DriftDetector:
             del self._in_force[path]
         changed = {*differing(tree.cgroups, cgroups), *differing(desired, wanted)}
         return [path for path in desired if path in changed] if changed else []
-
-
-def _is_cleared(found: Cgroup, meant: Desired) -> bool:
-    """Whether the cgroup has the parent's sets where it differs, and none of its own."""
-    has_other_cpus = found.effective_cpus != meant.cpus and bool(found.cpus)
-    has_other_mems = found.effective_mems != meant.mems and bool(found.mems)
-    return not (has_other_cpus or has_other_mems)

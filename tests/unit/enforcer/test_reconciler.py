@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
+from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Write
 from numapin_enforcer.goals import AssignmentGoal
@@ -112,23 +112,6 @@ def test_a_change_of_an_empty_cgroup_is_no_external_change(world: World) -> None
     done = world.run(spec(own("exclusive", "4-7")))
     assert done.drifts == ()
     assert world.cpus("kubepods/podnew") == "0-3"
-
-
-def test_a_set_that_is_cleared_before_the_first_process_is_no_external_change() -> None:
-    """systemd clears what it was not told of when it has made a scope, then adds the process."""
-    world, new = World(Version.V2), f"{EXCLUSIVE}/{C}"
-    world.run(spec(own("exclusive", "4-7")))
-    world.make(new)
-    world.run(spec(own("exclusive", "4-7")))
-    assert world.cpus(new) == "0-3"
-    world.overwrite(new, "")
-    world.model.enter(new)
-    with pytest.raises(CgroupError, match="ENOSPC"):
-        world.overwrite(f"{EXCLUSIVE}/{A}", "")
-    done = world.run(spec(own("exclusive", "4-7")))
-    assert (world.cpus(new), done.drifts) == ("0-3", ())
-    world.overwrite(new, "4")
-    assert [one.path for one in world.run(spec(own("exclusive", "4-7"))).drifts] == [new]
 
 
 def test_a_write_of_the_kubelet_to_kubepods_is_no_external_change(world: World) -> None:
