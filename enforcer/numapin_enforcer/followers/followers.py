@@ -81,8 +81,10 @@ class Followers:
         Either does so with any update by the kubelet, until it has the new one; the pass after
         finds what it wrote.
         """
+        if not one.released:
+            return False
         others = self.containers.unnamed or self.runtime.pending or self.slices.may_write_older
-        return one.released and bool(others)
+        return bool(others)
 
     def known(self, one: Pass) -> Pass:
         """A pass that begins, with what followers know for it."""
