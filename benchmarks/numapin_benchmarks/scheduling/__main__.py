@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from numapin_benchmarks.scheduling.played_cluster import (
-    MACHINE,
     operator,
     prepare,
     wait_until_planned,
@@ -29,6 +28,7 @@ from numapin_lab.controlplane.controllers import scheduler
 from numapin_lab.controlplane.topology_scheduler import TopologyScheduler
 from numapin_lab.played.control_plane import LargePlane, large_plane
 from numapin_lab.played.enforcers import played
+from numapin_lab.played.machines import TWO_NUMA_NODES
 from numapin_lab.processes.daemons import stop
 from numapin_lab.processes.ports import choose
 
@@ -51,7 +51,7 @@ def run(folder: Path, chosen: str, nodes: int, wanted: list[Pod], resync_seconds
         plane.start()
         prepare(plane, nodes, publishes=publishes)
         options = (f"--nodes={nodes}", "--end-containers")
-        stack.enter_context(played(plane.kubeconfig, folder / "notes", [MACHINE], *options))
+        stack.enter_context(played(plane.kubeconfig, folder / "notes", [TWO_NUMA_NODES], *options))
         log = folder / "operator.log"
         stack.enter_context(operator(plane, log))
         wait_until_planned(plane, nodes, log, publishes=publishes)

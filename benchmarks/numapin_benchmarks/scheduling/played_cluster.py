@@ -16,16 +16,6 @@ from numapin_lab.controlplane.topology_scheduler import CRD
 from numapin_lab.played.enforcers import node_name
 
 CRDS: Final = Path(__file__).parents[3] / "charts" / "numapin" / "crd-files"
-GIB: Final = 1 << 30
-MACHINE: Final = {
-    "cores": [str(cpu) for cpu in range(16)],
-    "numaNodes": [
-        {"id": at, "cpus": f"{8 * at}-{8 * at + 7}", "memoryBytes": 32 * GIB, "distances": row}
-        for at, row in enumerate(([10, 20], [20, 10]))
-    ],
-    "sockets": [{"id": at, "cpus": f"{8 * at}-{8 * at + 7}"} for at in range(2)],
-    "uncoreCaches": [{"id": at, "cpus": f"{8 * at}-{8 * at + 7}"} for at in range(2)],
-}
 PODS: Final = "/api/v1/namespaces/default/pods"
 POLICIES: Final = "/apis/numapin.io/v1beta1/cpupolicies"
 ASSIGNMENTS: Final = "/apis/numapin.io/v1beta1/nodeassignments"

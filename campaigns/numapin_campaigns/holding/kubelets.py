@@ -8,7 +8,8 @@ from typing import Any, Final
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
-from numapin_campaigns.holding.workload import MACHINE, RULES
+from numapin_campaigns.holding.workload import RULES
+from numapin_lab.played.machines import TWO_NUMA_NODES
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import KUBELET, Node, PlacementError, resolve
 
@@ -21,7 +22,7 @@ class Kubelets:
     """The managers of each node's kubelet."""
 
     def __init__(self) -> None:
-        machine = restore_topology(TopologyStatus.model_validate(MACHINE))
+        machine = restore_topology(TopologyStatus.model_validate(TWO_NUMA_NODES))
         self._policy = resolve(machine, CpuPolicySpec.model_validate(RULES), KUBELET)
         self._nodes: dict[str, Node] = {}
 

@@ -12,13 +12,14 @@ from numapin_api.forms.spec import read_spec
 from numapin_campaigns.holding.kubelets import REASON, Kubelets
 from numapin_campaigns.holding.outcome import Fate, Outcome, Way
 from numapin_campaigns.holding.stage import end_pod, stage
-from numapin_campaigns.holding.workload import MACHINE, NAMESPACE, OF, Plan, Planned
+from numapin_campaigns.holding.workload import NAMESPACE, OF, Plan, Planned
 from numapin_campaigns.laws.assignment import overlaps
 from numapin_client.cache.informer import Informer
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import NODE_ASSIGNMENTS, PODS, Json, Key
 from numapin_lab.components.build import Say
+from numapin_lab.played.machines import TWO_NUMA_NODES
 
 AGAIN_SECONDS: Final = 1.0
 """How long after its pod has failed a controller creates another one."""
@@ -28,7 +29,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 PROGRESS_SECONDS: Final = 10.0
 TICK_SECONDS: Final = 0.1
-NUMA_NODES: Final = [CpuSet.parse(one["cpus"]) for one in MACHINE["numaNodes"]]
+NUMA_NODES: Final = [CpuSet.parse(one["cpus"]) for one in TWO_NUMA_NODES["numaNodes"]]
 
 
 class PodSeen(NamedTuple):

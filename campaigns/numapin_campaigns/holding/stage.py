@@ -10,7 +10,7 @@ from typing import Final
 from numapin_api import names
 from numapin_api.forms.spec import read_spec
 from numapin_campaigns.holding.outcome import Way
-from numapin_campaigns.holding.workload import CPUS, MACHINE, NAMESPACE, RULES, Plan
+from numapin_campaigns.holding.workload import CPUS, NAMESPACE, RULES, Plan
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError
 from numapin_client.login.kubeconfig import kubeconfig_login
@@ -31,6 +31,7 @@ from numapin_lab.errors import LabError
 from numapin_lab.installed.manifests import OVERLAY
 from numapin_lab.played.control_plane import LargePlane, large_plane
 from numapin_lab.played.enforcers import node_name, played
+from numapin_lab.played.machines import TWO_NUMA_NODES
 from numapin_lab.played.operator_process import OperatorRun
 from numapin_lab.processes.daemons import stop
 from numapin_lab.processes.ports import choose
@@ -60,7 +61,7 @@ async def stage(way: Way, plan: Plan, folder: Path) -> AsyncIterator[ApiClient]:
             await _add_node(api, node_name(number))
         if way is not Way.KUBELET:
             options = (f"--nodes={plan.nodes}", "--end-containers")
-            enforcers = played(plane.kubeconfig, folder / "notes", [MACHINE], *options)
+            enforcers = played(plane.kubeconfig, folder / "notes", [TWO_NUMA_NODES], *options)
             stack.enter_context(enforcers)
             account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
             login = await asyncio.to_thread(log_in, plane, account, folder / "login")

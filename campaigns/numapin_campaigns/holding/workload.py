@@ -5,21 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from numapin_lab.played.machines import TWO_NUMA_NODES, cpu_count
+
 Json = dict[str, Any]
 
-GIB: Final = 1 << 30
-CPUS: Final = 16
+CPUS: Final = cpu_count(TWO_NUMA_NODES)
 """Of a node, in two NUMA nodes; one CPU is reserved."""
-
-MACHINE: Final[Json] = {
-    "cores": [str(cpu) for cpu in range(CPUS)],
-    "numaNodes": [
-        {"id": at, "cpus": f"{8 * at}-{8 * at + 7}", "memoryBytes": 32 * GIB, "distances": row}
-        for at, row in enumerate(([10, 20], [20, 10]))
-    ],
-    "sockets": [{"id": at, "cpus": f"{8 * at}-{8 * at + 7}"} for at in range(2)],
-    "uncoreCaches": [{"id": at, "cpus": f"{8 * at}-{8 * at + 7}"} for at in range(2)],
-}
 
 RULES: Final[Json] = {"reserved": {"count": 1}, "topology": {"policy": "SingleNUMANode"}}
 """What kubelets and policies demand alike."""

@@ -22,6 +22,18 @@ NAMES = (
 """Machines with at least 64 CPUs, so that the pods of every node fit."""
 
 PAGE_BYTES = 4096
+GIB = 1 << 30
+
+TWO_NUMA_NODES: Json = {
+    "cores": [str(cpu) for cpu in range(16)],
+    "numaNodes": [
+        {"id": at, "cpus": f"{8 * at}-{8 * at + 7}", "memoryBytes": 32 * GIB, "distances": row}
+        for at, row in enumerate(([10, 20], [20, 10]))
+    ],
+    "sockets": [{"id": at, "cpus": f"{8 * at}-{8 * at + 7}"} for at in range(2)],
+    "uncoreCaches": [{"id": at, "cpus": f"{8 * at}-{8 * at + 7}"} for at in range(2)],
+}
+"""What the enforcer reports of a machine of 16 CPUs, 8 on each of its NUMA nodes."""
 
 
 def captured_names() -> list[str]:
