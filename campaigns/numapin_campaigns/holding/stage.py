@@ -12,7 +12,6 @@ from numapin_api.forms.spec import read_spec
 from numapin_campaigns.holding.outcome import Way
 from numapin_campaigns.holding.workload import CPUS, NAMESPACE, RULES, Plan
 from numapin_client.client import ApiClient, Source, connect
-from numapin_client.errors import ClientError
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import (
     CPU_POLICIES,
@@ -100,7 +99,7 @@ async def _until_ready(api: ApiClient, way: Way, nodes: int) -> None:
     spec = RULES | TYPICAL | {"onUnsatisfiable": str(way)}
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await _until_created(api, {"metadata": {"name": "all"}, "spec": spec})
+            await api.create(CPU_POLICIES, {"metadata": {"name": "all"}, "spec": spec})
             if way is Way.HOLD:
                 labels = {"metadata": {"labels": {names.HOLD_LABEL: names.HOLD_ENABLED}}}
                 await api.merge_patch(NAMESPACES, Key(NAMESPACE), labels)
@@ -108,17 +107,6 @@ async def _until_ready(api: ApiClient, way: Way, nodes: int) -> None:
             await _until(partial(_has_planned, api, nodes))
     except TimeoutError as error:
         raise LabError("the nodes were not planned in time") from error
-
-
-async def _until_created(api: ApiClient, policy: Json) -> None:
-    """The API server stores a new kind some moments after it has accepted it."""
-    while True:
-        try:
-            await api.create(CPU_POLICIES, policy)
-        except ClientError:
-            await asyncio.sleep(AGAIN_SECONDS)
-        else:
-            return
 
 
 async def _until(check: Callable[[], Awaitable[bool]]) -> None:
