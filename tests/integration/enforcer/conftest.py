@@ -11,9 +11,9 @@ from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.node.containerd import Runtime
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from numapin_lab.processes.ports import choose
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, Pod
 from support.real.waiting import eventually
 
 NODE = {"apiVersion": "v1", "kind": "Node"}

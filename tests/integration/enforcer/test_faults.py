@@ -12,16 +12,10 @@ from typing import Any
 import pytest
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
+from numapin_lab.node.played_kubelet import Kubelet, Pod, make_cgroup
 from numapin_lab.processes.ports import choose
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import (
-    CPUSET,
-    Kubelet,
-    Pod,
-    cpus_of,
-    make_cgroup,
-    write_cpus,
-)
+from support.real.kernel_cgroups import CPUSET, cpus_of, write_cpus
 from support.real.waiting import eventually
 
 

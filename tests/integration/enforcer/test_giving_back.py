@@ -1,8 +1,9 @@
 """Mode None and --release restore every cpuset."""
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import CPUSET, Kubelet, cpus_of, write_cpus
+from support.real.kernel_cgroups import CPUSET, cpus_of, write_cpus
 from support.real.waiting import eventually
 
 

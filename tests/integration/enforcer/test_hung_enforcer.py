@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from numapin_enforcer.standby.fencing import ENFORCER_AWAY, ENFORCER_HANGS
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, Pod, cpus_of, write_cpus
+from support.real.kernel_cgroups import cpus_of, write_cpus
 from support.real.waiting import eventually
 
 PRINT_CPUS = ("grep", "Cpus_allowed_list", "/proc/self/status")

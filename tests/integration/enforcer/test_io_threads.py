@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from numapin_campaigns.tenants.io_threads import IoThreads
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.cgroups import online_cpus
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.io_threads import why_without
-from support.real.played_kubelet import CPUSET, Kubelet, cpus_of
+from support.real.kernel_cgroups import CPUSET, cpus_of
 from support.real.waiting import eventually
 
 pytestmark = [

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced, static_policy_conflict
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, Pod, cpus_of, limit_of, write_cpus, write_limit
+from support.real.kernel_cgroups import cpus_of, limit_of, write_cpus, write_limit
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 NONE, STATIC = '{"policyName":"none"}', '{"policyName":"static"}'

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.telemetry.table import METRICS
+from numapin_lab.node.played_kubelet import Kubelet
 from numapin_lab.processes.ports import choose
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet
 from support.real.telemetry.prometheus import lint, parse, prometheus
 from support.real.waiting import eventually
 

@@ -4,8 +4,9 @@ from functools import partial
 
 import pytest
 
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import CPUSET, VERSION, Kubelet, cpus_of, write_cpus
+from support.real.kernel_cgroups import CPUSET, VERSION, cpus_of, write_cpus
 from support.real.waiting import eventually
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
+from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet, make_cgroup
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import FIRST_ACT, VERSION, Kubelet, cpus_of, make_cgroup
+from support.real.kernel_cgroups import VERSION, cpus_of
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 ALL_MEMS = Path("/sys/devices/system/node/has_memory").read_text().strip()

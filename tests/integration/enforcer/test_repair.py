@@ -12,9 +12,10 @@ import pytest
 from grpclib.exceptions import GRPCError
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from numapin_lab.processes.daemons import kill, stop
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, Pod, cpus_of, limit_of, pids_of, write_cpus
+from support.real.kernel_cgroups import cpus_of, limit_of, pids_of, write_cpus
 from support.real.sampled_cpus import sampled
 from support.real.waiting import eventually
 

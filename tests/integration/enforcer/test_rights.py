@@ -9,10 +9,11 @@ from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_enforcer.assignment.watch import LOOK_SECONDS, AssignmentWatch
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.node.played_kubelet import Kubelet
 from support.fakes.manual_clock import ManualClock
 from support.real.audit import Audit, granted
 from support.real.enforcer_node import PATH, Node, assigned, spec
-from support.real.played_kubelet import Kubelet, cpus_of, write_cpus
+from support.real.kernel_cgroups import cpus_of, write_cpus
 from support.real.reporting.own_objects import OwnObjects
 from support.real.waiting import eventually, running
 

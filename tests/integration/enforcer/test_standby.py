@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.standby.fencing import ENFORCER_AWAY
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import CPUSET, Kubelet, Pod, cpus_of, write_cpus
+from support.real.kernel_cgroups import CPUSET, cpus_of, write_cpus
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 PRINT_CPUS = ("grep", "Cpus_allowed_list", "/proc/self/status")

@@ -19,12 +19,12 @@ from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.node.containerd import Runtime
+from numapin_lab.node.played_kubelet import Kubelet
 from numapin_lab.processes.ports import choose
 from numapin_operator.telemetry import table as operator_table
 from support.real.enforcer_node import Node, spec
 from support.real.operators.operator_process import OperatorProcess
 from support.real.operators.operator_world import RealWorld
-from support.real.played_kubelet import Kubelet
 from support.real.telemetry.collector import Collector, ReceivedSpan, collector, moment
 from support.real.telemetry.prometheus import prometheus
 from support.real.waiting import eventually

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
-from support.real.played_kubelet import Kubelet, Pod, pids_of
+from numapin_lab.node.played_kubelet import Kubelet, Pod
+from support.real.kernel_cgroups import pids_of
 from support.real.waiting import eventually
 
 FREEZERS = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))

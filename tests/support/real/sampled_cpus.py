@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.real.played_kubelet import cpus_of
+from support.real.kernel_cgroups import cpus_of
 
 
 @contextmanager

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Qos
+from numapin_lab.node.played_kubelet import Kubelet
 from numapin_lab.processes.daemons import wait_until
-from support.real.played_kubelet import Kubelet
 
 CGROUPS = Path("/sys/fs/cgroup")
 CLASSES = {"": Qos.GUARANTEED, "burstable": Qos.BURSTABLE, "besteffort": Qos.BEST_EFFORT}

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.cgroups.nested.nesting import MOST_DEPTH, MOST_NESTED
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import CPUSET, VERSION, Kubelet, Pod, cpus_of, write_cpus
+from support.real.kernel_cgroups import CPUSET, VERSION, cpus_of, write_cpus
 from support.real.waiting import eventually
 
 DEEP = 1100

@@ -15,7 +15,8 @@ from numapin_enforcer.cgroups.naming import CgroupNaming, Driver
 from numapin_enforcer.cgroups.watch.inotify import CgroupWatch
 from numapin_enforcer.cgroups.watch.new_pods import NewPodWatch
 from numapin_enforcer.cgroups.watch.raw_events import EventMask
-from support.real.played_kubelet import CPUSET, Kubelet
+from numapin_lab.node.played_kubelet import Kubelet
+from support.real.kernel_cgroups import CPUSET
 
 OVERFLOW = struct.pack("iIII", -1, EventMask.Q_OVERFLOW, 0, 0)
 

@@ -4,8 +4,9 @@ import os
 from functools import partial
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, cpus_of, limit_of, pids_of, write_limit
+from support.real.kernel_cgroups import cpus_of, limit_of, pids_of, write_limit
 from support.real.waiting import eventually
 
 LIFTED = "-1"

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node
-from support.real.played_kubelet import Kubelet, Pod
 from support.real.reporting.own_objects import OwnObjects, line, spec_of_lines
 from support.real.waiting import eventually
 

@@ -5,8 +5,9 @@ import uuid
 import pytest
 
 from numapin_client.resources import NODE_REPORTS, NODE_TOPOLOGIES
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node
-from support.real.played_kubelet import Kubelet, Pod, cpus_of, write_cpus
+from support.real.kernel_cgroups import cpus_of, write_cpus
 from support.real.reporting.own_objects import OwnObjects, line, spec_of_lines
 from support.real.sampled_cpus import sampled
 from support.real.waiting import eventually

@@ -4,8 +4,8 @@ import asyncio
 import uuid
 
 from numapin_enforcer.status.publishing.hold import HOLD_SECONDS
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node
-from support.real.played_kubelet import Kubelet, Pod
 from support.real.reporting.own_objects import OwnObjects, line, spec_of_lines
 from support.real.waiting import eventually
 

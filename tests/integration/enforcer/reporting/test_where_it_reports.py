@@ -12,8 +12,9 @@ from numapin_lab.controlplane.api import AnswerError
 from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
+from numapin_lab.node.played_kubelet import Pod
 from support.real.enforcer_node import PATH, Node, assigned, spec
-from support.real.played_kubelet import Pod, write_cpus
+from support.real.kernel_cgroups import write_cpus
 from support.real.reporting.own_objects import OwnObjects, line, spec_of_lines
 from support.real.sampled_cpus import sampled
 from support.real.waiting import eventually

@@ -20,9 +20,10 @@ from numapin_enforcer.runtime.cri_client import CriClient
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.interface import ContainerResources, ContainerState, CriNotFoundError
 from numapin_enforcer.runtime.updates.updater import NOT_STARTED_SECONDS
+from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet, Pod
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.held_container_start import held_start
-from support.real.played_kubelet import CPUSET, FIRST_ACT, Kubelet, Pod, cpus_of
+from support.real.kernel_cgroups import CPUSET, cpus_of
 from support.real.waiting import eventually
 
 ROUNDS = 20

@@ -11,7 +11,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.nri.plugin import NriPlugin
 from numapin_enforcer.runtime.nri.values import NriContainer, RuntimeTimeouts, Sets
-from support.real.played_kubelet import FIRST_ACT, Kubelet
+from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet
 from support.real.waiting import eventually
 
 ONE = Sets(CpuSet.parse("1"), MemSet.parse("0"))

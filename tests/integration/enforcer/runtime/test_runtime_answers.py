@@ -8,7 +8,8 @@ from grpclib.exceptions import GRPCError
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.runtime.cri_client import CriClient
 from numapin_enforcer.runtime.interface import ContainerResources, CriNotFoundError, CriRefusedError
-from support.real.played_kubelet import FIRST_ACT, Kubelet, cpus_of
+from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet
+from support.real.kernel_cgroups import cpus_of
 
 NO_SUCH_CPU, NO_SUCH_NODE = CpuSet.from_mask(1 << 60_000), MemSet([7])
 

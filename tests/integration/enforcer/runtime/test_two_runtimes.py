@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.node.containerd import Runtime
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.containerd import private_runtime
-from support.real.played_kubelet import Kubelet, Pod, cpus_of, pids_of
+from support.real.kernel_cgroups import cpus_of, pids_of
 from support.real.sampled_cpus import sampled
 
 MACHINES = Path("/run/containerd")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from numapin_enforcer.node.lock import NodeLock
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, cpus_of
+from support.real.kernel_cgroups import cpus_of
 from support.real.waiting import eventually
 
 

@@ -13,8 +13,8 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODE_ASSIGNMENTS
 from numapin_client.transport.connection import Request
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet
 from support.real.waiting import eventually
 
 Json = dict[str, Any]

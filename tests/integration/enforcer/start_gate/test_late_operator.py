@@ -18,12 +18,13 @@ from numapin_client.client import connect
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import NODES, Key
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet, Pod
 from numapin_operator.cluster import PodEvent
 from support.real.enforcer_node import Node
 from support.real.holding_proxy import HoldingProxy, holding_proxy
+from support.real.kernel_cgroups import cpus_of
 from support.real.operators.operator_process import OperatorProcess
 from support.real.operators.operator_world import RealWorld
-from support.real.played_kubelet import FIRST_ACT, Kubelet, Pod, cpus_of
 from support.real.waiting import eventually
 from support.suite.left_out import before_release
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet, Pod
 from numapin_lab.processes.daemons import stop
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import FIRST_ACT, Kubelet, Pod, cpus_of
+from support.real.kernel_cgroups import cpus_of
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 GATE: Mapping[str, Any] = {"timeoutMilliseconds": 1000, "qosClasses": ["Guaranteed"]}

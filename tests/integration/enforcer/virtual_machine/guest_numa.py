@@ -7,8 +7,9 @@ import re
 from functools import partial
 from pathlib import Path
 
+from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import CPUSET, Kubelet, cpus_of
+from support.real.kernel_cgroups import CPUSET, cpus_of
 from support.real.waiting import eventually
 
 # A shell that holds 4 MiB in a variable, and says when it has it; `true` at the end keeps it from

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from numapin_lab.node.played_kubelet import Kubelet, Pod
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import Kubelet, Pod, pids_of
+from support.real.kernel_cgroups import pids_of
 from support.real.waiting import eventually
 
 GATE = {"timeoutMilliseconds": 1500, "qosClasses": ["Guaranteed"], "memory": True}

@@ -14,9 +14,10 @@ import pytest
 from numapin_enforcer.__main__ import main
 from numapin_enforcer.systemd.slices import unit_name
 from numapin_lab.node.containerd import Runtime
+from numapin_lab.node.played_kubelet import FIRST_ACT, Pod
 from support.real.containerd import private_runtime
 from support.real.enforcer_node import Node, assigned, spec
-from support.real.played_kubelet import FIRST_ACT, Pod, cpus_of, write_cpus
+from support.real.kernel_cgroups import cpus_of, write_cpus
 from support.real.systemd_kubelet import SystemdKubelet, remembered, run, set_property
 from support.real.waiting import eventually
 

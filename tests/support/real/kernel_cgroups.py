@@ -1,24 +1,8 @@
-"""The played kubelet of the lab, and what the kernel says of its cgroups."""
+"""What the kernel says of cgroups, read and written by hand."""
 
 from pathlib import Path
 
 from numapin_lab.node.cgroups import MOUNTS, hierarchies
-from numapin_lab.node.played_kubelet import FIRST_ACT, QOS, Kubelet, Pod, make_cgroup
-
-__all__ = [
-    "CPUSET",
-    "FIRST_ACT",
-    "QOS",
-    "VERSION",
-    "Kubelet",
-    "Pod",
-    "cpus_of",
-    "limit_of",
-    "make_cgroup",
-    "pids_of",
-    "write_cpus",
-    "write_limit",
-]
 
 EFFECTIVE = {1: "cpuset.effective_cpus", 2: "cpuset.cpus.effective"}
 VERSION, CPUSET = next(
