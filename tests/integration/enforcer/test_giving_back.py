@@ -29,8 +29,9 @@ async def test_mode_none_restores_every_cpuset_once(node: Node, kubelet: Kubelet
     assert sets(kubelet) == before
     assert status["containers"] == []
     assert "pools" not in status
-    write_cpus(f"{other.cgroup}/{other_id}", "1")
+    # While it runs, the release goes on until the runtime has acknowledged it.
     await node.stop()
+    write_cpus(f"{other.cgroup}/{other_id}", "1")
     await node.start()
     await eventually(lambda: node.probe("readyz")[0] == 200)
     assert cpus_of(f"{other.cgroup}/{other_id}") == "1"
