@@ -37,10 +37,11 @@ schema: setup  ## write the CRDs, the rules of a spec, the chart's table of valu
 	$(BIN)/python docs/generate
 	charts/generate
 
-proto: setup  ## generate the messages of CRI and NRI from the .proto files in enforcer/numapin_enforcer/runtime/generated
+proto: setup  ## generate the messages of CRI, NRI and podresources from the .proto files in enforcer/numapin_enforcer/runtime/generated
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \
 		--python_out=enforcer --mypy_out=quiet:enforcer --grpclib_python_out=enforcer \
-		numapin_enforcer/runtime/generated/cri_v1.proto
+		numapin_enforcer/runtime/generated/cri_v1.proto \
+		numapin_enforcer/runtime/generated/podresources_v1.proto
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \
 		--python_out=enforcer --mypy_out=quiet:enforcer \
 		numapin_enforcer/runtime/generated/nri_v1alpha1.proto

@@ -30,6 +30,7 @@ from numapin_api.status.containers import (
     SomeCpus,
     UnboundMemory,
 )
+from numapin_api.status.devices import DevicesStatus
 from numapin_api.status.node_platform import CgroupStatus, RuntimeStatus
 
 MAX_ENTRIES: Final = 2048
@@ -48,6 +49,7 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 - `running`: 2,048 UIDs of 67 bytes (137,216);
 - `status.topology`: 128 KiB (131,072); `status.freeHugepages`: 16,000;
 - `status.claims`: 18,000 (128 entries of 100 bytes, besides their CPUs);
+- `status.devices`: none, since an enforcer writes them to a NodeReport only;
 - `status.unboundMemory`: 14,000 (64 pods, 8 NUMA nodes each);
 - conditions, pools, metadata: 150,000.
 
@@ -307,6 +309,11 @@ class ReportedState(WireModel):
         "by the files that it makes for the container runtime.",
         max_length=MAX_CLAIMS,
         json_schema_extra=atomic_list(),
+    )
+    devices: Annotated[DevicesStatus | None, NOT_NULL] = Field(
+        default=None,
+        description="The devices that have NUMA nodes; unset if the kubelet is not asked.",
+        json_schema_extra=never_null,
     )
     unbound_memory: tuple[UnboundMemory, ...] = Field(
         default=(),

@@ -63,6 +63,67 @@ class ClaimedCpus:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceCount:
+    """How many healthy devices of one resource are near the same NUMA nodes."""
+
+    resource: str
+    count: int
+    numa_nodes: MemSet = MemSet()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "resource": self.resource,
+            "numaNodes": str(self.numa_nodes),
+            "count": self.count,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDevices(OfContainer):
+    """The devices of one resource that a container has near the same NUMA nodes."""
+
+    pod_uid: str
+    container: str
+    resource: str
+    count: int
+    numa_nodes: MemSet = MemSet()
+    ids: tuple[str, ...] = ()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "resource": self.resource,
+            "numaNodes": str(self.numa_nodes),
+            "count": self.count,
+            "ids": list(self.ids),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesStatus:
+    """The devices of the node, as the kubelet's podresources API lists them.
+
+    Resources of which no device has a NUMA node are left out: they are no preference.
+    """
+
+    message: str | None = None
+    resources: tuple[DeviceCount, ...] = ()
+    containers: tuple[ContainerDevices, ...] = ()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {}
+        if self.message is not None:
+            wire["message"] = self.message
+        wire["resources"] = [one.to_wire() for one in self.resources]
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class UnboundMemory:
     """Where the memory of a pod is that is not bound to NUMA nodes."""
 
@@ -157,6 +218,7 @@ class NodeAssignmentStatus:
     pools: PoolsInForce | None = None
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
+    devices: DevicesStatus | None = None
     unbound_memory: tuple[UnboundMemory, ...] = ()
     drift_count: int = 0
     drift_causes: Mapping[str, int] = field(default_factory=dict)
@@ -180,6 +242,8 @@ class NodeAssignmentStatus:
             wire["pools"] = self.pools.to_wire()
         wire["kubeletContainers"] = [one.to_wire() for one in self.kubelet_containers]
         wire["claims"] = [one.to_wire() for one in self.claims]
+        if self.devices is not None:
+            wire["devices"] = self.devices.to_wire()
         wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
         wire["driftCount"] = self.drift_count
         wire["driftCauses"] = dict(self.drift_causes)

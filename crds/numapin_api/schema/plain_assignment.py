@@ -123,6 +123,97 @@ class ClaimedCpus:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceCount:
+    """How many healthy devices of one resource are near the same NUMA nodes."""
+
+    resource: str
+    count: int
+    numa_nodes: MemSet = MemSet()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "DeviceCount":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            intern(wire["resource"]),
+            wire["count"],
+            MemSet.parse(wire.get("numaNodes", "")),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "resource": self.resource,
+            "numaNodes": str(self.numa_nodes),
+            "count": self.count,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDevices(OfContainer):
+    """The devices of one resource that a container has near the same NUMA nodes."""
+
+    pod_uid: str
+    container: str
+    resource: str
+    count: int
+    numa_nodes: MemSet = MemSet()
+    ids: tuple[str, ...] = ()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ContainerDevices":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["podUID"],
+            intern(wire["container"]),
+            intern(wire["resource"]),
+            wire["count"],
+            MemSet.parse(wire.get("numaNodes", "")),
+            tuple(wire.get("ids", ())),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "podUID": self.pod_uid,
+            "container": self.container,
+            "resource": self.resource,
+            "numaNodes": str(self.numa_nodes),
+            "count": self.count,
+            "ids": list(self.ids),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesStatus:
+    """The devices of the node, as the kubelet's podresources API lists them.
+
+    Resources of which no device has a NUMA node are left out: they are no preference.
+    """
+
+    message: str | None = None
+    resources: tuple[DeviceCount, ...] = ()
+    containers: tuple[ContainerDevices, ...] = ()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "DevicesStatus":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("message"),
+            tuple(map(DeviceCount.from_wire, wire.get("resources", ()))),
+            tuple(map(ContainerDevices.from_wire, wire.get("containers", ()))),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {}
+        if self.message is not None:
+            wire["message"] = self.message
+        wire["resources"] = [one.to_wire() for one in self.resources]
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class UnboundMemory:
     """Where the memory of a pod is that is not bound to NUMA nodes."""
 
@@ -185,6 +276,7 @@ class NodeAssignmentStatus:
     free_hugepages: tuple[FreeHugepages, ...] = ()
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
+    devices: DevicesStatus | None = None
     unbound_memory: tuple[UnboundMemory, ...] = ()
     observed_generation: int = 0
     containers: tuple[ContainerStatus, ...] = ()
@@ -198,6 +290,7 @@ class NodeAssignmentStatus:
             tuple(map(FreeHugepages.from_wire, wire.get("freeHugepages", ()))),
             tuple(map(KubeletContainer.from_wire, wire.get("kubeletContainers", ()))),
             tuple(map(ClaimedCpus.from_wire, wire.get("claims", ()))),
+            DevicesStatus.from_wire(found) if (found := wire.get("devices")) is not None else None,
             tuple(map(UnboundMemory.from_wire, wire.get("unboundMemory", ()))),
             wire.get("observedGeneration", 0),
             tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
@@ -206,16 +299,19 @@ class NodeAssignmentStatus:
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
-        return {
+        wire: dict[str, Any] = {
             "conditions": [one.to_wire() for one in self.conditions],
             "freeHugepages": [one.to_wire() for one in self.free_hugepages],
             "kubeletContainers": [one.to_wire() for one in self.kubelet_containers],
             "claims": [one.to_wire() for one in self.claims],
-            "unboundMemory": [one.to_wire() for one in self.unbound_memory],
-            "observedGeneration": self.observed_generation,
-            "containers": [one.to_wire() for one in self.containers],
-            "running": list(self.running),
         }
+        if self.devices is not None:
+            wire["devices"] = self.devices.to_wire()
+        wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
+        wire["observedGeneration"] = self.observed_generation
+        wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["running"] = list(self.running)
+        return wire
 
 
 @dataclass(frozen=True, slots=True)
