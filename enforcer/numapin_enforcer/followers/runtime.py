@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.cpuset import CpuSet
+from numapin_api.quantity import plural
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree
@@ -28,6 +30,7 @@ class RuntimeResources:
     cfs_quota: CfsQuotaUpdater
     _stale: Mapping[str, CpuSet] = field(default_factory=dict, init=False)
     _growing: frozenset[str] = field(default=frozenset(), init=False)
+    _releases: bool = field(default=False, init=False)
 
     def follow(self, one: Pass) -> None:
         """Send what has changed; if the node is left alone, nothing."""
@@ -35,7 +38,7 @@ class RuntimeResources:
             return
         if one.left_alone:
             self.updater.pause()
-        tree = one.result.tree
+        self._releases, tree = one.released, one.result.tree
         if one.rests or tree is None:
             return
         for drift in one.result.drifts:
@@ -52,10 +55,22 @@ class RuntimeResources:
     def state(self) -> State:
         """What the runtime does not have yet."""
         return State(
-            working=(*self.updater.obstacles(), *stale_in_runtime(self._stale)),
+            working=(*self._obstacles(), *stale_in_runtime(self._stale)),
             stale_cpus=self._stale,
             finishes_soon=bool(self._growing),
         )
+
+    def _obstacles(self) -> tuple[Obstacle, ...]:
+        """What keeps the runtime from having what it must have.
+
+        A release has not ended before the runtime has it; a set in force does not wait for that.
+        """
+        obstacles = self.updater.obstacles()
+        if obstacles or not self._releases or not self.pending:
+            return obstacles
+        containers = plural(len(self.pending), "container")
+        message = f"the container runtime is being sent the CPUs of {containers}"
+        return (Obstacle(Reason.APPLYING, message),)
 
     @property
     def growable(self) -> frozenset[str]:
