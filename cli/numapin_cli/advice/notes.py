@@ -17,8 +17,8 @@ from numapin_operator.placement import PodView, why_preferred
 
 KUBEVIRT: Final = (
     "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
-    " Node's label cpumanager is true, which KubeVirt sets to false where numapin gives CPUs"
-    " (docs/kubevirt.md)"
+    " Node's label kubevirt.io/cpumanager is true (cpumanager, up to KubeVirt 1.7), which KubeVirt"
+    " sets to false where numapin gives CPUs, unless it is kept true (docs/kubevirt.md)"
 )
 
 

@@ -116,6 +116,15 @@ def test_holding_pods_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     assert older.keys() == found.keys() - by_name(texts[2]).keys()
 
 
+def test_kubevirts_label_is_an_option_as_it_is_a_component(helm: Helm) -> None:
+    component = ROOT / "manifests" / "components" / "kubevirt" / "label.yaml"
+    wanted = by_name(component.read_text())
+    found = helm.template("kubevirt.enabled=true")
+    assert found.keys() - helm.template().keys() == wanted.keys()
+    for key, one in wanted.items():
+        assert comparable(found[key]) == comparable(one), key
+
+
 def test_the_right_to_evict_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     component = ROOT / "manifests" / "components" / "eviction" / "rbac.yaml"
     wanted = by_name(component.read_text())

@@ -9,10 +9,11 @@ from typing import Final
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_operator.placement import PodView, exclusive_cpus
 
-CPU_MANAGER: Final = "cpumanager"
+CPU_MANAGER: Final = ("kubevirt.io/cpumanager", "cpumanager")
 """The label of a Node that the pod of a virtual machine with dedicated CPUs selects.
 
-KubeVirt sets it to whether the kubelet's CPU manager has the static policy.
+KubeVirt sets it to whether the kubelet's CPU manager has the static policy: the first one since
+KubeVirt 1.8, which goes on setting the second one of before.
 Source: KubeVirt, `HeartBeat.do` and `NodeSelectorRenderer`.
 """
 
@@ -23,10 +24,11 @@ _COMPUTE: Final = "compute"
 
 def no_dedicated_cpus(policy: CpuPolicySpec, labels: Mapping[str, str]) -> str:
     """What KubeVirt's label keeps away from a Node where the policy is in force; empty if none."""
-    if policy.mode == "None" or labels.get(CPU_MANAGER) != "false":
+    label = next((label for label in CPU_MANAGER if label in labels), "")
+    if policy.mode == "None" or labels.get(label) != "false":
         return ""
     return (
-        "KubeVirt sets the label cpumanager to false, so that virtual machines with "
+        f"KubeVirt sets the label {label} to false, so that virtual machines with "
         "dedicatedCpuPlacement are not scheduled there (docs/kubevirt.md)"
     )
 

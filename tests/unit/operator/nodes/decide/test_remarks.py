@@ -25,6 +25,8 @@ ALL_OF_IT = {
     "reserved": [*STATIC["reserved"], {"numaNode": 1, "memory": "4Gi"}],
 }
 LABEL = {"cpumanager": "false"}
+NEWER = {**LABEL, "kubevirt.io/cpumanager": "false"}
+OLDER_ALONE = {**LABEL, "kubevirt.io/cpumanager": "true"}
 
 
 def bare(size: int = 4 << 30, *, on_device: bool = False) -> Topology:
@@ -63,7 +65,9 @@ def outcome(
         pytest.param(bare(on_device=True), STATIC, {}, "InForce", id="on a GPU"),
         pytest.param(bare(on_device=True), ALL_OF_IT, {}, "InForce", id="on a GPU, and reserved"),
         pytest.param(flat_topology(), None, LABEL, "KubeVirtCPUManager", id="KubeVirt"),
+        pytest.param(flat_topology(), None, NEWER, "KubeVirtCPUManager", id="KubeVirt 1.8"),
         pytest.param(flat_topology(), None, {"cpumanager": "true"}, "InForce", id="set by hand"),
+        pytest.param(flat_topology(), None, OLDER_ALONE, "InForce", id="the one selected is true"),
     ],
 )
 def test_a_policy_in_force_says_what_is_to_be_known(
