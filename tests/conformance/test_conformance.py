@@ -1,6 +1,9 @@
 """Every recorded answer of the kubelet, given again by the planner and by the command."""
 
 import importlib.util
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,9 +12,23 @@ import pytest
 
 from numapin_cli.commands.simulate import answer
 from numapin_cli.inputs.machines import Machines
-from numapin_cli.inputs.scenario import parse_scenario
+from numapin_cli.inputs.scenario import Scenario, parse_scenario
 from numapin_cli.main import main
-from numapin_operator.placement import KUBELET
+from numapin_operator.placement import (
+    KUBELET,
+    ContainerKind,
+    Devices,
+    Node,
+    NodeDevices,
+    PlacementError,
+    PodAllocation,
+    PodView,
+    resolve,
+)
+from numapin_operator.placement.devicemanager.given import OfPod
+from numapin_operator.placement.devicemanager.pool import counts
+
+Given = list[tuple[str, int, object]] | None
 
 
 def _load_compare() -> ModuleType:
@@ -134,3 +151,88 @@ def test_the_comparison_finds_wrong_devices() -> None:
         found({"c": right, "i": {"a.b/id": ["0"]}}, {"c": right})
     )
     assert "are in use" in str(found({"c": right}, {"c": right}, again=True))
+
+
+UNLIKE = {
+    "devices-cpus-23-0056": "one device has no NUMA nodes: it has no say, the other has",
+    "devices-init-23-0021": "only an init container has devices, and none is listed for it",
+    "devices-init-23-0060": "an init container has one of its own, and none is listed for it",
+    "devices-init-23-0103": "only an init container has devices, and none is listed for it",
+    "devices-odd-23-0007": "one device has no NUMA nodes: it has no say, the others have",
+    "devices-odd-23-0022": "a container requests no devices, and has a preference in the kubelet",
+    "devices-odd-23-0070": "one device has no NUMA nodes: it has no say, the others have",
+    "devices-odd-23-0076": "no device has NUMA nodes: none has a say, which the kubelet lacks",
+    "devices-podlevel-23-0039": "the kubelet had lost CPUs of a pod that it had refused before",
+}
+"""Scenarios under BestEffort in which the kubelet's hints were others than those of its choice."""
+
+
+def test_devices_that_are_given_lead_to_the_same_cpus_and_memory() -> None:
+    """The kubelet's choice of devices as facts, and nothing of how it chose them."""
+    alike, unlike = 0, set[str]()
+    for scenario in compare.read_scenarios(compare.FOLDER / "devices.jsonl.gz"):
+        played = parse_scenario(compare.asked(scenario), Machines(compare.MACHINES))
+        if "expectError" in scenario or played.policy.topology.policy == "None":
+            continue
+        for chosen, placed in _with_given_devices(played):
+            if chosen == placed:
+                alike += 1
+            else:
+                assert played.policy.topology.policy == "BestEffort"
+                unlike.add(scenario["name"])
+    assert (alike, unlike) == (915, set(UNLIKE))
+
+
+def _with_given_devices(played: Scenario) -> Iterator[tuple[Given, Given]]:
+    """What each pod that fits gets where devices are chosen, and where they are given."""
+    policy = resolve(played.topology, played.policy, KUBELET)
+    given: dict[str, OfPod] = {}
+    there = {name: counts(each) for name, each in played.devices.items()}
+    devices = NodeDevices({name: each for name, each in there.items() if any(each)}, given)
+    kubelet, node = Node(policy, played.devices), Node(replace(policy, devices=devices))
+    for step in played.steps:
+        pod = step.add
+        if pod is None:
+            kubelet.release(step.remove)
+            node.release(step.remove)
+            continue
+        try:
+            chosen = kubelet.place(pod)
+        except PlacementError:
+            continue
+        if pod.qos in played.policy.pods.qos_classes:
+            given[pod.uid] = _listed(pod, chosen, played.devices)
+            yield _facts(chosen), _facts(_placed(node, pod))
+            node.release(pod.uid)
+            node.adopt(_without_devices(chosen))
+
+
+def _listed(pod: PodView, chosen: PodAllocation, devices: Devices) -> OfPod:
+    """What the kubelet lists of a pod's devices: ordinary init containers are left out."""
+    near = {(name, one.id): one.numa_nodes for name, each in devices.items() for one in each}
+    init = {one.name for one in pod.containers if one.kind is ContainerKind.INIT}
+    return {
+        (one.name, grant.resource): Counter(near[grant.resource, each] for each in grant.ids)
+        for one in chosen.containers
+        if one.name not in init
+        for grant in one.devices
+    }
+
+
+def _placed(node: Node, pod: PodView) -> PodAllocation | None:
+    try:
+        return node.place(pod)
+    except PlacementError:
+        return None
+
+
+def _facts(given: PodAllocation | None) -> Given:
+    """CPUs and memory of each container that has any; None for a refusal."""
+    if given is None:
+        return None
+    return [(one.name, one.cpus, one.memory) for one in given.containers if one.cpus or one.memory]
+
+
+def _without_devices(given: PodAllocation) -> PodAllocation:
+    containers = (one._replace(devices=()) for one in given.containers)
+    return given._replace(containers=tuple(containers))

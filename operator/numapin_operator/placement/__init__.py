@@ -17,6 +17,11 @@ from numapin_operator.placement.assignment.moving import (
     noticed,
 )
 from numapin_operator.placement.cpumanager.crossing import crossing_groups
+from numapin_operator.placement.devicemanager.given import (
+    AwaitsDevices,
+    NodeDevices,
+    devices_as_reported,
+)
 from numapin_operator.placement.devicemanager.pool import NO_DEVICES, Device, Devices
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
 from numapin_operator.placement.kubelet_quirks import KUBELET, NO_QUIRKS, KubeletQuirks
@@ -41,7 +46,7 @@ from numapin_operator.placement.moves import (
 )
 from numapin_operator.placement.new_pods.queue import Queued
 from numapin_operator.placement.outdated import Outdated, mark_outdated
-from numapin_operator.placement.plan import Plan, plan_node, plan_with
+from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.pods.numa_preference import numa_preference, why_preferred
 from numapin_operator.placement.policy.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
@@ -87,6 +92,7 @@ __all__ = [
     "Allocatable",
     "Amount",
     "Amounts",
+    "AwaitsDevices",
     "Block",
     "ClaimRef",
     "ContainerAllocation",
@@ -100,6 +106,7 @@ __all__ = [
     "MoveRules",
     "Moves",
     "Node",
+    "NodeDevices",
     "NodePolicy",
     "NumaAmounts",
     "Origin",
@@ -117,11 +124,13 @@ __all__ = [
     "Searched",
     "SystemReservation",
     "Unaccepted",
+    "Waiting",
     "amounts",
     "bound_already",
     "container_memory",
     "cpu_reservation_mismatch",
     "crossing_groups",
+    "devices_as_reported",
     "dropped",
     "entries_by_pod",
     "exclusive_cpus",

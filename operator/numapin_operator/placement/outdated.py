@@ -9,7 +9,8 @@ CPUs that went offline is outdated until it has as many as it requests. A contai
 resize waits is compared by what it has, and one that was resized by the number of its CPUs, and
 under `SingleNUMANode` by their NUMA node: what was free meanwhile is unknown. With `fullPCPUsOnly`
 a container that has parts of cores counts as outdated; the policy itself gives it these where the
-NUMA nodes of the hint have no whole core left, as the kubelet does.
+NUMA nodes of the hint have no whole core left, as the kubelet does. Devices have no say: a pod that
+was placed before it was known which it has stays as it is.
 """
 
 from collections import Counter
@@ -118,7 +119,8 @@ class _Comparison:
 
     def __init__(self, policy: NodePolicy, crowded: bool) -> None:
         """Compare with `policy`; `crowded` if only strictly reserved CPUs are left to share."""
-        self._policy, self._crowded = policy, crowded
+        known = policy if policy.devices is None else replace(policy, devices=None)
+        self._policy, self._crowded = known, crowded
 
     def any_may_differ(
         self,

@@ -30,6 +30,7 @@ from numapin_operator.placement.assignment.refusals import (
 )
 from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.assignment.start_gate import start_gate_of, unassigned
+from numapin_operator.placement.devicemanager.given import AwaitsDevices, hold_awaiting
 from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.machine.in_use import (
     account_unbound,
@@ -57,6 +58,9 @@ from numapin_operator.placement.staying import (
     without,
 )
 
+Waiting = Queued | Unaccepted | AwaitsDevices
+"""A pod that waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -67,6 +71,7 @@ class Plan:
         queued: pods that fit once pods that are ending have been released, in their order.
         outdated: containers that the policy would not place as they are; see `mark_outdated`.
         unaccepted: pods that the kubelet is about to refuse; see `hold_unaccepted`.
+        awaiting: pods that are not placed before it is known which devices they have.
         settled: the pods of which nothing changes, by UID.
     """
 
@@ -74,12 +79,13 @@ class Plan:
     queued: tuple[Queued, ...] = ()
     outdated: tuple[Outdated, ...] = ()
     unaccepted: tuple[Unaccepted, ...] = ()
+    awaiting: tuple[AwaitsDevices, ...] = ()
     settled: Mapping[str, Settled] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def waiting(self) -> tuple[Queued | Unaccepted, ...]:
+    def waiting(self) -> tuple[Waiting, ...]:
         """The pods that may get CPUs later."""
-        return (*self.queued, *self.unaccepted)
+        return (*self.queued, *self.unaccepted, *self.awaiting)
 
 
 def plan_node(
@@ -133,14 +139,14 @@ def plan_with(
     place them otherwise. A refused pod for which moves may help is tried again at each plan.
     """
     pods, unaccepted = hold_unaccepted(pods, policy.allocatable, _decided(previous, pods))
+    pods, awaiting = hold_awaiting(pods, policy.devices)
     alive = {pod.uid: pod for pod in pods if not pod.terminal or pod.uid in running}
     kept, settled = staying(policy, previous, alive, running)
     motion = in_motion(others := without(kept, settled))
     policy = replace(policy, claimed=CpuMask(claimed_cpus(others).mask) | motion.leaving)
     node = node_with_entries(policy, kept, settled)
     refused = dict(_tried_again(standing(previous, alive), moves))
-    unbound = running_unbound(node, alive, refused, settled)
-    account_unbound(node, unbound)
+    account_unbound(node, unbound := running_unbound(node, alive, refused, settled))
     withhold(node, held := held_hugepages(node))
     may_resize = without(alive, settled)
     resized = resize_pods(node, without(may_resize, motion.after).values())
@@ -163,7 +169,7 @@ def plan_with(
         omitted = (spec.refused_omitted or 0) + trial.untried
         spec = replace(spec, refused_omitted=omitted)
     as_before = {} if starter and starter.begun else settled
-    return Plan(spec, tuple(queue.waiting), unaccepted=unaccepted, settled=as_before)
+    return Plan(spec, tuple(queue.waiting), (), unaccepted, awaiting, as_before)
 
 
 def _with_start_gate(

@@ -197,12 +197,12 @@ def pod_cpus(pod: PodView) -> int:
     """
     if pod.pod_level is not None:
         return 0 if pod.pod_level.cpu_millis % 1000 else pod.pod_level.cpu_millis // 1000
-    return _at_once(pod, lambda container: exclusive_cpus(pod, container))
+    return at_once(pod, lambda container: exclusive_cpus(pod, container))
 
 
 def least_pod_cpus(pod: PodView) -> int:
     """The fewest whole CPUs that a pod may request as a whole: as many as its containers do."""
-    return max(1, -(-_at_once(pod, lambda container: container.cpu_millis) // 1000))
+    return max(1, -(-at_once(pod, lambda container: container.cpu_millis) // 1000))
 
 
 class PodRequests(NamedTuple):
@@ -219,12 +219,12 @@ def pod_requests(pod: PodView) -> PodRequests:
     """
     if pod.pod_level is not None:
         return PodRequests(pod.pod_level.cpu_millis, dict(pod.pod_level.memory).get(MEMORY, 0))
-    cpu_millis = _at_once(pod, lambda container: container.cpu_millis)
-    memory_bytes = _at_once(pod, lambda container: dict(container.memory).get(MEMORY, 0))
+    cpu_millis = at_once(pod, lambda container: container.cpu_millis)
+    memory_bytes = at_once(pod, lambda container: dict(container.memory).get(MEMORY, 0))
     return PodRequests(cpu_millis, memory_bytes)
 
 
-def _at_once(pod: PodView, amount: Callable[[ContainerView], int]) -> int:
+def at_once(pod: PodView, amount: Callable[[ContainerView], int]) -> int:
     """The most that a pod's containers ask for at a time, init containers and sidecars counted."""
     peak = sidecars = apps = 0
     for container in pod.containers:
@@ -280,7 +280,7 @@ def pod_devices(pod: PodView) -> Amounts:
     Source: Kubernetes v1.36, devicemanager, `getPodDeviceRequest`.
     """
     names = {name for container in pod.containers for name, _ in container.devices}
-    return amounts((name, _at_once(pod, partial(_count_of, name))) for name in names)
+    return amounts((name, at_once(pod, partial(_count_of, name))) for name in names)
 
 
 def _count_of(name: str, container: ContainerView) -> int:

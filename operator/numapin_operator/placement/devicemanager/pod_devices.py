@@ -32,7 +32,7 @@ class PodDevices:
         """The devices of a container, those that it has from init containers among them."""
         return self._of.get(container, ())
 
-    def hints(self, asked: Amounts) -> tuple[DeviceHints | Impossible, ...]:
+    def hints(self, asked: Amounts, _: str | None) -> tuple[DeviceHints | Impossible, ...]:
         """Where devices could come from: one for each resource that has a preference."""
         return tuple(self._hints(asked)) if asked else ()
 

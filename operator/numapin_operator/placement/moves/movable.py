@@ -13,7 +13,7 @@ from numapin_operator.placement.allocations import (
     cpus_of,
     mems_of,
 )
-from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
+from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, CpuMask, NumaMask
 from numapin_operator.placement.moves.search_space import Counts, SearchSpace
 from numapin_operator.placement.requests import ContainerKind, PodView, exclusive_cpus, lost_cpus
 
@@ -145,8 +145,8 @@ def places(space: SearchSpace, unit: Movable) -> tuple[Place, ...]:
     """Where a movable can go, the cheapest first; where it is already is not listed.
 
     It needs CPUs that are free now, is aligned as the policy demands, and is on no more NUMA nodes
-    than before. Bound memory keeps it on its NUMA nodes unless memory moves too; then it may go to
-    a single other one.
+    than before. If it is near its devices, it stays near. Bound memory keeps it on its NUMA nodes
+    unless memory moves too; then it may go to a single other one.
     """
     now = space.spanned(space.counts(unit.cpus)).bit_count()
     if now > MOST_NUMA_NODES:
@@ -187,9 +187,20 @@ def _may_be_on(space: SearchSpace, unit: Movable, numa_nodes: NumaMask) -> bool:
     if not space.accepts(unit.total, numa_nodes):
         return False
     before = space.spanned(space.counts(unit.cpus))
+    near = _near_devices(space, unit)
+    if near and numa_nodes & ~near and not before & ~near:
+        return False
     if not unit.memory or not numa_nodes & ~before:
         return True
     return space.moves_memory and numa_nodes.bit_count() == 1
+
+
+def _near_devices(space: SearchSpace, unit: Movable) -> NumaMask:
+    """The NUMA nodes of the devices that the containers have; none if that is not known."""
+    devices = space.policy.devices
+    if devices is None:
+        return NO_NUMA_NODES
+    return devices.near(unit.pod.uid, [one.name for one in unit.containers])
 
 
 def after_move(

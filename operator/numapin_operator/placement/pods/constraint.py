@@ -40,6 +40,7 @@ class RefusedRequest:
         cpu: where the CPUs could come from.
         devices: where the devices could come from.
         hints_of: where any amounts could be bound.
+        given: whether the containers have their devices already.
     """
 
     policy: NodePolicy
@@ -47,6 +48,7 @@ class RefusedRequest:
     cpu: CpuHints | Impossible | None
     devices: tuple[DeviceHints | Impossible, ...]
     hints_of: Callable[[Amounts], MemoryHints | None]
+    given: bool = False
 
     def __str__(self) -> str:
         """What CPUs lack; else what memory lacks; else why they, or devices, are not together."""
@@ -60,7 +62,8 @@ class RefusedRequest:
             return self._lacking(None, failing or self.asked) + of_pod
         cpu, memory = self.cpu, self.hints_of(self.asked)
         if merger.merge(cpu, memory) is not None:
-            return self._lacking_devices() + of_pod
+            far = self._far_from_devices() if self.given else self._lacking_devices()
+            return far + of_pod
         if isinstance(cpu, CpuHints) and memory and not cpu.sockets:
             if cpu.fewest != memory.fewest:
                 return self._of_other_widths(cpu.fewest, memory.fewest) + of_pod
@@ -130,6 +133,32 @@ class RefusedRequest:
             f"no NUMA nodes have {self._named_devices()}{with_them} together, as {demands} demands"
         )
 
+    def _far_from_devices(self) -> str:
+        """That the devices which containers have are apart, or far from CPUs and memory."""
+        merge, memory, demands = (
+            self.policy.hint_merger.merge,
+            self.hints_of(self.asked),
+            self._demands,
+        )
+        found = [one for one in self.devices if isinstance(one, DeviceHints)]
+        for one in found:
+            if merge(None, None, None, (one,)) is None:
+                allowed = "one" if self._wants_one else plural(one.fewest, "NUMA node")
+                return f"{_where(one)}, and {demands} allows {allowed}"
+        for one in found:
+            if merge(self.cpu, memory, None, (one,)) is None:
+                wanted = self._listed(self.cpu, self.asked if memory else ())
+                free = self._free_near(one)
+                return f"{_where(one)}, where {free}; {demands} demands {wanted} there"
+        return f"{' and '.join(map(_where, found))}; {demands} demands CPUs and memory near all"
+
+    def _free_near(self, devices: DeviceHints) -> str:
+        """The CPUs that are free near devices; what is free elsewhere is said beside."""
+        if not isinstance(self.cpu, CpuHints):
+            return "too little memory is free"
+        free = sum(count for one, count in self.cpu.free.items() if devices.near >> one & 1)
+        return f"{plural(free, 'CPU')} {'is' if free == 1 else 'are'} free"
+
     def _named_devices(self) -> str:
         return ", ".join(f"{count} of {name}" for name, count in self.request.devices)
 
@@ -152,6 +181,14 @@ class RefusedRequest:
     def _listed(self, cpu: CpuHints | Impossible | None, asked: Amounts) -> str:
         cpus = [plural(self.count, "CPU")] if cpu else []
         return " and ".join([*cpus, *(f"{exact_bytes(size)} of {name}" for name, size in asked)])
+
+
+def _where(devices: DeviceHints) -> str:
+    """Where devices are that a container has."""
+    has = "is" if devices.wanted == 1 else "are"
+    nodes = "nodes" if devices.near.bit_count() > 1 else "node"
+    there = MemSet.from_mask(devices.near)
+    return f"{devices.wanted} {devices.resource} {has} on NUMA {nodes} {there}"
 
 
 def _have(numa_nodes: int) -> str:

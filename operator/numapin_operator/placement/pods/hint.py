@@ -6,6 +6,7 @@ from typing import Final
 
 from numapin_api.quantity import plural
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
+from numapin_operator.placement.devicemanager.given import GivenDevices
 from numapin_operator.placement.devicemanager.pod_devices import PodDevices
 from numapin_operator.placement.errors import SmtAlignmentError, TopologyAffinityError
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
@@ -36,6 +37,7 @@ class HintFinder:
     Attributes:
         frees_followers: containers that start after an init container need not be where it runs.
         within: where CPUs are looked for; None for everywhere.
+        container: the container that is placed; None if it is the pod as a whole.
         apart: how many hints were not the preferred ones.
     """
 
@@ -44,7 +46,7 @@ class HintFinder:
         policy: NodePolicy,
         cpus: PodCpus,
         memory: MemoryBinder,
-        devices: PodDevices | None,
+        devices: PodDevices | GivenDevices | None,
         prefers: Prefers | None = None,
     ) -> None:
         """Args: `prefers` chooses among NUMA nodes; None for the lowest, as with the kubelet."""
@@ -52,7 +54,13 @@ class HintFinder:
         self._devices = devices
         self.frees_followers = False
         self.within: NumaMask | None = None
+        self.container: str | None = None
         self.apart = 0
+
+    @property
+    def heeds_devices(self) -> bool:
+        """Whether devices have a say."""
+        return self._devices is not None
 
     def find(
         self,
@@ -86,7 +94,7 @@ class HintFinder:
         self, cpus: int, memory: Amounts, devices: Amounts, *, no_cpus: str, no_memory: str
     ) -> MergedHint:
         merger = self._policy.hint_merger
-        near = self._devices.hints(devices) if self._devices is not None else ()
+        near = self._devices.hints(devices, self.container) if self._devices is not None else ()
         cpu = NOWHERE if no_cpus else self._cpu_hints(cpus)
         choose = self._choose(cpus, memory)
         bound = NOWHERE if no_memory else self._memory_hints(memory)
@@ -103,7 +111,8 @@ class HintFinder:
             )
         if merged is None:
             asked = Asked(cpus, memory, devices)
-            why = RefusedRequest(self._policy, asked, cpu, near, self._memory_hints)
+            given = isinstance(self._devices, GivenDevices)
+            why = RefusedRequest(self._policy, asked, cpu, near, self._memory_hints, given)
             raise TopologyAffinityError(no_cpus or no_memory or str(why))
         decided = no_cpus or no_memory or near
         return merged if decided else self._moved_beside(merged, cpus, memory)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from numapin_operator.placement.allocations import ContainerAllocation, PodAllocation, mems_of
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.cpumanager.pool import CpuPool
+from numapin_operator.placement.devicemanager.given import GivenDevices, NodeDevices
 from numapin_operator.placement.devicemanager.pod_devices import PodDevices
 from numapin_operator.placement.devicemanager.pool import DevicePool
 from numapin_operator.placement.errors import PlacementError
@@ -61,7 +62,11 @@ class PodPlacement:
         if self._there is not None:
             self._devices = PodDevices(self._there, policy.hint_merger.everywhere)
         prefers = self._prefers if self._preference else None
-        self._hints = HintFinder(policy, self._cpus, self._memory, self._devices, prefers)
+        near = self._devices if policy.devices is None else self._given(policy.devices)
+        self._hints = HintFinder(policy, self._cpus, self._memory, near, prefers)
+
+    def _given(self, devices: NodeDevices) -> GivenDevices:
+        return GivenDevices(devices, self._pod, self._policy.hint_merger.everywhere)
 
     def _prefers(self, count: int, free: CpuMask, asked: Amounts) -> Choose:
         spreads = self._preference == SPREAD
@@ -156,7 +161,7 @@ class PodPlacement:
         if topology.policy == "None" or topology.scope == "Container":
             self._place_each(self._hint_of_container)
         elif pod.pod_level is None:
-            devices = pod_devices(pod) if self._devices is not None else ()
+            devices = pod_devices(pod) if self._hints.heeds_devices else ()
             hint = self._hints.find(pod_cpus(pod), pod_memory(pod), devices)
             self._place_each(lambda *_: hint)
         else:
@@ -202,6 +207,7 @@ class PodPlacement:
     ) -> MergedHint:
         is_init = container.kind is ContainerKind.INIT
         self._hints.within = self._init_on if is_init else None
+        self._hints.container = container.name
         return self._hints.find(count, asked, container.devices)
 
     def _allocation(self) -> PodAllocation:

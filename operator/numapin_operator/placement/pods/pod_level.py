@@ -68,7 +68,7 @@ class PodLevelPlacement:
         pod, count, asked = self._pod, pod_cpus(self._pod), pod_memory(self._pod)
         no_cpus = starves_of_cpus(pod) if count else None
         no_memory = starves_of_memory(pod) if self._policy.binds_memory else None
-        devices = pod_devices(pod) if self._devices is not None else ()
+        devices = pod_devices(pod) if hints.heeds_devices else ()
         hint = hints.find(count, asked, devices, no_cpus=no_cpus or "", no_memory=no_memory or "")
         if no_cpus:
             raise EmptyPodSharedPoolError(no_cpus)

@@ -10,6 +10,7 @@ from numapin_api.topology import Topology
 from numapin_operator.placement.cpumanager.cpu_groups import CpuGroups, cpu_groups_of
 from numapin_operator.placement.cpumanager.packed import Packing
 from numapin_operator.placement.cpumanager.take import CpuTaker, Method
+from numapin_operator.placement.devicemanager.given import NodeDevices
 from numapin_operator.placement.errors import NotEnoughCpusError, PolicyError
 from numapin_operator.placement.kubelet_quirks import NO_QUIRKS, KubeletQuirks
 from numapin_operator.placement.masks import NO_CPUS, CpuMask, numa_mask
@@ -50,6 +51,7 @@ class NodePolicy:
         claimed: those of them that pods of the node use.
         gives_notice: a container that is resized keeps the CPUs that it gives back until it has
             had notice; see `resize.notice`.
+        devices: the devices that the kubelet has given to pods; None if it is not asked.
     """
 
     topology: Topology
@@ -68,6 +70,7 @@ class NodePolicy:
     claims: Mapping[str, CpuSet] = field(default_factory=dict)
     claimed: CpuMask = NO_CPUS
     gives_notice: bool = False
+    devices: NodeDevices | None = None
 
     @property
     def all_shared(self) -> CpuMask:

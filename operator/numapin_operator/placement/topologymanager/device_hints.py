@@ -30,6 +30,14 @@ class DeviceHints(NamedTuple):
     fewest: int
 
     @property
+    def near(self) -> NumaMask:
+        """The NUMA nodes of the devices that can be given."""
+        joined = NO_NUMA_NODES
+        for numa_nodes in self.free:
+            joined |= numa_nodes
+        return joined
+
+    @property
     def needs(self) -> tuple[tuple[Weights, int], ...]:
         """What a set must hold at least: a device near two NUMA nodes counts for both here."""
         missing = self.wanted - len(self.reusable)
@@ -89,12 +97,12 @@ def device_hints(
         numa_nodes=numa_nodes,
         free=free,
         reusable=tuple(near for near in request.reusable if near),
-        fewest=_fewest(request, there, numa_nodes),
+        fewest=fewest_numa_nodes(request, there, numa_nodes),
     )
     return found if found.suffices(numa_nodes) else NOWHERE
 
 
-def _fewest(request: DeviceRequest, there: DeviceCounts, numa_nodes: NumaMask) -> int:
+def fewest_numa_nodes(request: DeviceRequest, there: DeviceCounts, numa_nodes: NumaMask) -> int:
     """How many NUMA nodes the request needs with no device in use; all if these do not suffice."""
     empty = DeviceHints(request.resource, request.wanted, numa_nodes, there, (), 0)
     return empty.smallest() or numa_nodes.bit_count()

@@ -1,0 +1,181 @@
+"""The devices that a node's kubelet has given to containers, as hints for CPUs and memory.
+
+The kubelet chooses devices before a pod starts, so here they are facts. Hints come from the devices
+of a container alone; how many NUMA nodes it should have is counted with all devices.
+Source: Kubernetes v1.36, devicemanager, `GetTopologyHints` and `GetPodTopologyHints` of devices
+that are already allocated.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from numapin_api.schema.plain_assignment import DevicesStatus
+from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask
+from numapin_operator.placement.requests import (
+    Amounts,
+    ContainerKind,
+    ContainerView,
+    PodView,
+    at_once,
+)
+from numapin_operator.placement.topologymanager.device_hints import (
+    DeviceCounts,
+    DeviceHints,
+    DeviceRequest,
+    device_hints,
+    fewest_numa_nodes,
+)
+from numapin_operator.placement.topologymanager.hints import Impossible
+
+OfPod = Mapping[tuple[str, str], DeviceCounts]
+"""The devices of a pod by the names of the container and the resource."""
+
+_NOTHING: Final[OfPod] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """The devices of a node, and who has them, as its kubelet says.
+
+    Attributes:
+        there: all devices of each resource of which at least one has NUMA nodes.
+        given: the devices of each pod, by its UID.
+        awaited: UIDs of the pods that are not placed before the kubelet has said what they have.
+    """
+
+    there: Mapping[str, DeviceCounts]
+    given: Mapping[str, OfPod]
+    awaited: frozenset[str] = frozenset()
+
+    def lacks(self, pod: PodView) -> tuple[str, ...]:
+        """Of which resources it is not known which devices a pod has, or not of all of them.
+
+        The kubelet does not list ordinary init containers.
+        Source: Kubernetes v1.36, kubelet/apis/podresources, `v1PodResourcesServer.List`.
+        """
+        found = {
+            resource
+            for one in pod.containers
+            if one.kind is not ContainerKind.INIT
+            for resource, count in one.devices
+            if resource in self.there and self.of(pod.uid, one.name, resource).total() != count
+        }
+        return tuple(sorted(found))
+
+    def of(self, uid: str, container: str, resource: str) -> Counter[NumaMask]:
+        """The devices of one container."""
+        return Counter(self.given.get(uid, _NOTHING).get((container, resource), {}))
+
+    def near(self, uid: str, containers: Collection[str]) -> NumaMask:
+        """The NUMA nodes of all devices of some containers of a pod."""
+        joined = NO_NUMA_NODES
+        for (container, _), counts in self.given.get(uid, _NOTHING).items():
+            if container in containers:
+                for numa_nodes in counts:
+                    joined |= numa_nodes
+        return joined
+
+
+def devices_as_reported(
+    status: DevicesStatus | None, everywhere: NumaMask, awaited: frozenset[str] = frozenset()
+) -> NodeDevices | None:
+    """The devices of a node by its report; None if its kubelet is not asked.
+
+    NUMA nodes that the machine does not have are left out.
+    """
+    if status is None:
+        return None
+    there: dict[str, Counter[NumaMask]] = {}
+    for row in status.resources:
+        counts = there.setdefault(row.resource, Counter())
+        counts[NumaMask(row.numa_nodes.mask & everywhere)] += row.count
+    given: dict[str, dict[tuple[str, str], Counter[NumaMask]]] = {}
+    for one in status.containers:
+        of_pod = given.setdefault(one.pod_uid, {})
+        counts = of_pod.setdefault((one.container, one.resource), Counter())
+        counts[NumaMask(one.numa_nodes.mask & everywhere)] += one.count
+    return NodeDevices(there, given, awaited)
+
+
+class AwaitsDevices(NamedTuple):
+    """A pod that is not placed before it is known which devices of these resources it has."""
+
+    pod: PodView
+    resources: tuple[str, ...]
+
+
+def hold_awaiting(
+    pods: Sequence[PodView], devices: NodeDevices | None
+) -> tuple[Sequence[PodView], tuple[AwaitsDevices, ...]]:
+    """The pods to plan for, and those that await their devices."""
+    if devices is None or not devices.awaited:
+        return pods, ()
+    awaiting = (pod for pod in pods if pod.uid in devices.awaited)
+    held = {pod.uid: AwaitsDevices(pod, lacks) for pod in awaiting if (lacks := devices.lacks(pod))}
+    return [pod for pod in pods if pod.uid not in held], tuple(held.values())
+
+
+class GivenDevices:
+    """The devices of one pod as hints.
+
+    Left out are resources of which it is not known which devices it has, and devices that are near
+    no NUMA node. Of what init containers alone have, as many NUMA nodes as such a request needs are
+    preferred, wherever they are.
+    """
+
+    def __init__(self, node: NodeDevices, pod: PodView, everywhere: NumaMask) -> None:
+        self._node, self._pod, self._everywhere = node, pod, everywhere
+        self._lacks = node.lacks(pod)
+
+    def hints(self, asked: Amounts, container: str | None) -> tuple[DeviceHints | Impossible, ...]:
+        """What the devices of a container, or of the pod, demand of CPUs and memory."""
+        return tuple(self._hints(asked, container)) if asked else ()
+
+    def _hints(self, asked: Amounts, container: str | None) -> Iterator[DeviceHints | Impossible]:
+        for resource, count in asked:
+            there = self._node.there.get(resource)
+            if there is None or resource in self._lacks:
+                continue
+            given = self._of_pod(resource) if container is None else self._of(resource, container)
+            wanted = count - given.pop(NO_NUMA_NODES, 0)
+            known = min(wanted, given.total())
+            if known > 0:
+                every, everywhere = Counter(there) | given, self._everywhere
+                found = device_hints(DeviceRequest(resource, known), every, given, everywhere)
+                if isinstance(found, DeviceHints) and known < wanted:
+                    request = DeviceRequest(resource, wanted)
+                    fewest = fewest_numa_nodes(request, every, found.numa_nodes)
+                    found = found._replace(fewest=fewest)
+                if found is not None:
+                    yield found
+
+    def _of(self, resource: str, container: str) -> Counter[NumaMask]:
+        """The devices of a container.
+
+        Those of an ordinary init container are given to the containers after it first.
+        """
+        uid, containers = self._pod.uid, self._pod.containers
+        found = self._node.of(uid, container, resource)
+        index = next(i for i, one in enumerate(containers) if one.name == container)
+        if not found and containers[index].kind is ContainerKind.INIT:
+            for one in containers[index + 1 :]:
+                found += self._node.of(uid, one.name, resource)
+        return found
+
+    def _of_pod(self, resource: str) -> Counter[NumaMask]:
+        """The devices of the pod; those that init containers leave to the next ones count once."""
+        uid, containers = self._pod.uid, self._pod.containers
+        of = {one.name: self._node.of(uid, one.name, resource) for one in containers}
+        found = Counter[NumaMask]()
+        for numa_nodes in {each for counts in of.values() for each in counts}:
+            near = {name: counts[numa_nodes] for name, counts in of.items()}
+            found[numa_nodes] = at_once(self._pod, partial(_count_of, near))
+        return found
+
+
+def _count_of(counts: Mapping[str, int], container: ContainerView) -> int:
+    return counts[container.name]
