@@ -15,7 +15,7 @@ from numapin_cli.what_if import Foreseen, followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.moves.changes import planned_moves
 from numapin_operator.nodes.moves.steps import MOST_NOTICE
-from numapin_operator.placement import PodView, Queued, Unaccepted
+from numapin_operator.placement import AwaitsDevices, PodView, Queued, Unaccepted, Waiting
 from numapin_operator.policies.status import Phase
 
 MOST_STEPS: Final = 8
@@ -155,8 +155,20 @@ def _refused(refusal: Refusal) -> Fate:
 def _waiting(decision: Decision, uid: str) -> Fate | None:
     for one in decision.waiting:
         if one.pod.uid == uid:
-            return _queued(one) if isinstance(one, Queued) else _unaccepted(one)
+            return _fate_of(one)
     return None
+
+
+def _fate_of(one: Waiting) -> Fate:
+    match one:
+        case Queued():
+            return _queued(one)
+        case Unaccepted():
+            return _unaccepted(one)
+        case AwaitsDevices():
+            what = " and ".join(one.resources)
+            message = f"its node has not reported yet which devices it has of {what}"
+            return Fate(Standing.WAITING, Reason.WAITING_FOR_KUBELET, message)
 
 
 def _queued(one: Queued) -> Fate:

@@ -12,6 +12,7 @@ from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.nodes.assignment_writer import WriteResult
 from numapin_operator.nodes.decide import Decision, NodePicture, Write
+from numapin_operator.nodes.decide.waits import lacking_devices
 from numapin_operator.nodes.events.notices import notice_of_waiting, notices_of_written
 from numapin_operator.nodes.events.refusal_events import (
     KEEPS,
@@ -134,7 +135,7 @@ class Outputs:
         self.telling.tell(result.picture.name)
         self.refusals(result.picture.name)
         told = result.picture.memory.waiting
-        fresh = (one for one in decision.waiting if one.pod.uid not in told)
+        fresh = (one for one in decision.told_waiting if one.pod.uid not in told)
         self.events.inform(map(notice_of_waiting, fresh))
 
     def report_failure(self, decision: Decision, error: ClientError) -> None:
@@ -152,7 +153,8 @@ class Outputs:
             what = consequence(governing, pods.get(refusal.pod_uid))
             self.events.offer([refusal], what)
             self.meter.add(REFUSALS, refusal.reason)
-        written = notices_of_written(before, after.spec, pods, after.topology)
+        lacking = lacking_devices(picture)
+        written = notices_of_written(before, after.spec, pods, after.topology, lacking)
         moved = notices_of_moves(before, after.spec, after.topology)
         self.events.inform(chain(written, moved))
         self.events.offer(fresh_waits(before, after.spec), KEEPS)

@@ -27,6 +27,7 @@ from numapin_operator.placement import (
     NodePolicy,
     Plan,
     PolicyError,
+    devices_as_reported,
     free_hugepages,
     mark_outdated,
     plan_with,
@@ -207,14 +208,25 @@ def _released(picture: NodePicture, reference: PolicyRef) -> Plan:
     return Plan(NodeAssignmentSpec(policy=reference, mode="None"))
 
 
-def as_reported(policy: NodePolicy, assignment: AssignmentView, node: NodeView) -> NodePolicy:
-    """A policy on a machine with what the Node and its enforcer report of now."""
+def as_reported(
+    policy: NodePolicy,
+    assignment: AssignmentView,
+    node: NodeView,
+    awaited: frozenset[str] = frozenset(),
+) -> NodePolicy:
+    """A policy on a machine with what the Node and its enforcer report of now.
+
+    Pods of `awaited` are not placed before their devices are known.
+    """
     return replace(
         policy,
         free_hugepages=free_hugepages(assignment.status.free_hugepages),
         allocatable=node.allocatable,
         used_memory=used_memory(assignment.status.unbound_memory),
         claims={one.claim_uid: one.cpus for one in assignment.status.claims},
+        devices=devices_as_reported(
+            assignment.status.devices, policy.hint_merger.everywhere, awaited
+        ),
     )
 
 
@@ -237,8 +249,9 @@ def _plan_on(
         previous = replace(previous, refused=(), refused_resizes=None)
     resolved = resolve(topology, with_reserved(policy, topology, node.system))
     gives_notice = picture.told is not None and picture.now is not None
+    reported = as_reported(resolved, assignment, node, picture.await_devices)
     plan = plan_with(
-        replace(as_reported(resolved, assignment, node), gives_notice=gives_notice),
+        replace(reported, gives_notice=gives_notice),
         previous,
         pods,
         frozenset(assignment.status.running),

@@ -3,15 +3,15 @@
 Does no I/O.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView
-from numapin_operator.placement import PodView, Queued, Unaccepted
+from numapin_operator.placement import AwaitsDevices, PodView, Queued, Unaccepted, Waiting
 from numapin_operator.policies.rollout import NO_TURN, Turn
 from numapin_operator.policies.status import NodeOutcome
 
@@ -21,6 +21,10 @@ VANISHED_SECONDS: Final = 300.0
 A Node that is deleted and registered again keeps its pods: they are deleted 40 s after it is gone.
 Source: Kubernetes v1.36, podgc, `quarantineTime`.
 """
+
+
+DEVICES_SECONDS: Final = 2.0
+"""How long a new pod waits at most until its node reports which devices it has."""
 
 
 class Moment(NamedTuple):
@@ -73,6 +77,8 @@ class NodeMemory:
         void_release: the text of an ended release that may still be written to the assignment.
         vanished_since: since when it has an assignment and no Node.
         unanswered_since: since when its enforcer has not answered what is written.
+        asking_since: since when new pods are known whose places depend on devices that the kubelet
+            gives, by UID.
         waiting: UIDs of the pods that have been told that they wait.
         defect: the error that was logged last with its traceback; empty after a success.
     """
@@ -81,6 +87,7 @@ class NodeMemory:
     void_release: str | None = None
     vanished_since: float | None = None
     unanswered_since: float | None = None
+    asking_since: Mapping[str, float] = field(default_factory=dict)
     waiting: frozenset[str] = frozenset()
     defect: str = ""
 
@@ -144,6 +151,14 @@ class NodePicture:
         return release.at
 
     @property
+    def await_devices(self) -> frozenset[str]:
+        """UIDs of the pods that are not placed before it is known which devices they have."""
+        since, now = self.memory.asking_since, self.now
+        if not since or now is None:
+            return frozenset()
+        return frozenset(uid for uid, at in since.items() if at + DEVICES_SECONDS > now.monotonic)
+
+    @property
     def stays_until(self) -> float | None:
         """Until when the assignment stays although its Node is gone; None if it need not."""
         since, now = self.memory.vanished_since, self.now
@@ -169,7 +184,8 @@ class Decision:
         write: the write that the NodeAssignment needs.
         spec: for CREATE and REPLACE; else None.
         outcome: None if no policy governs the node.
-        waiting: pods that wait for ending or moving ones, or for their kubelet.
+        waiting: pods that wait for ending or moving ones, for their kubelet, or until it is known
+            which devices they have.
         again_at: when to decide again although nothing has happened, by the monotonic clock; None
             if that is not needed.
         releasing: the assignment is deleted once the enforcer has released the node.
@@ -180,8 +196,13 @@ class Decision:
     write: Write
     spec: NodeAssignmentSpec | None = None
     outcome: NodeOutcome | None = None
-    waiting: tuple[Queued | Unaccepted, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
     again_at: float | None = None
     releasing: bool = False
     overdue: bool = False
     memory: NodeMemory = NOTHING
+
+    @property
+    def told_waiting(self) -> Iterator[Queued | Unaccepted]:
+        """The pods that are told that they wait; a wait for devices is too short for that."""
+        return (one for one in self.waiting if not isinstance(one, AwaitsDevices))

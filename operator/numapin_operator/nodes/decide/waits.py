@@ -4,7 +4,7 @@ Does no I/O.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -18,11 +18,19 @@ from numapin_api.duration import (
     time_text,
 )
 from numapin_operator.nodes.decide.decision import (
+    DEVICES_SECONDS,
     Decision,
     Moment,
     NodeMemory,
     NodePicture,
     Release,
+)
+from numapin_operator.placement import (
+    AwaitsDevices,
+    PodView,
+    devices_as_reported,
+    numa_mask,
+    pod_cpus,
 )
 from numapin_operator.policies.status import NodeOutcome, Phase, policy_fault
 
@@ -37,7 +45,60 @@ def with_waits(picture: NodePicture) -> NodePicture:
 
     They count from now on, also if nothing can be written now.
     """
-    return replace(picture, memory=_vanished(picture, released(picture, picture.memory)))
+    memory = _vanished(picture, released(picture, picture.memory))
+    return replace(picture, memory=_asking(picture, memory))
+
+
+def _asking(picture: NodePicture, memory: NodeMemory) -> NodeMemory:
+    """Count since when new pods are known that request devices. The count never begins again."""
+    now, since = picture.now, memory.asking_since
+    asking = asking_for_devices(picture)
+    if now is None or not (asking or since):
+        return memory
+    return replace(memory, asking_since={uid: since.get(uid, now.monotonic) for uid in asking})
+
+
+def asking_for_devices(picture: NodePicture) -> tuple[str, ...]:
+    """UIDs of the new pods whose places depend on devices that the node's kubelet gives.
+
+    Those about which a decision was made stay as they are.
+    """
+    assignment = picture.assignment
+    status = assignment.status.devices if assignment is not None else None
+    if assignment is None or status is None or not status.resources or not picture.ranked:
+        return ()
+    policy, spec = picture.ranked[0].spec, assignment.spec
+    if policy.topology.policy == "None":
+        return ()
+    names = {row.resource for row in status.resources}
+    asking = [pod.uid for pod in picture.pods if _heeds_devices(policy, pod, names)]
+    if not asking:
+        return ()
+    decided = {one.pod_uid for one in spec.containers} | {one.pod_uid for one in spec.refused}
+    return tuple(uid for uid in asking if uid not in decided)
+
+
+def lacking_devices(picture: NodePicture) -> Mapping[str, tuple[str, ...]]:
+    """The resources of which it is not known which devices new pods have, by UID."""
+    asking, assignment = picture.memory.asking_since, picture.assignment
+    topology = assignment.topology if assignment is not None else None
+    if not asking or assignment is None or topology is None:
+        return {}
+    everywhere = numa_mask(one.id for one in topology.numa_nodes)
+    devices = devices_as_reported(assignment.status.devices, everywhere)
+    if devices is None:
+        return {}
+    found = ((pod.uid, devices.lacks(pod)) for pod in picture.pods if pod.uid in asking)
+    return {uid: lacks for uid, lacks in found if lacks}
+
+
+def _heeds_devices(policy: CpuPolicySpec, pod: PodView, resources: Collection[str]) -> bool:
+    """Whether a pod requests devices near which it would be placed."""
+    if not any(name in resources for one in pod.containers for name, _ in one.devices):
+        return False
+    eligible = pod.selected and pod.qos in policy.pods.qos_classes
+    asks = bool(pod_cpus(pod)) or policy.memory.policy != "None"
+    return eligible and asks and not (pod.terminal or pod.deleting or pod.claims_unknown)
 
 
 def _vanished(picture: NodePicture, memory: NodeMemory) -> NodeMemory:
@@ -70,7 +131,7 @@ def with_times(picture: NodePicture, decision: Decision) -> Decision:
         memory=replace(
             picture.memory,
             unanswered_since=since,
-            waiting=frozenset(one.pod.uid for one in decision.waiting),
+            waiting=frozenset(one.pod.uid for one in decision.told_waiting),
             defect="",
         ),
     )
@@ -106,6 +167,8 @@ def _times(
     assert now is not None
     times = (decision.again_at, picture.claims_due, enforcer_over_at)
     yield from (at for at in times if at is not None)
+    waiting = (one.pod.uid for one in decision.waiting if isinstance(one, AwaitsDevices))
+    yield from (picture.memory.asking_since[uid] + DEVICES_SECONDS for uid in waiting)
     if release is not None and release.due > now.monotonic:
         yield release.due
 

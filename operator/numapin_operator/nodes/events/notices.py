@@ -3,16 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import exact_bytes, format_bytes, plural
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
-from numapin_api.text import first_texts
+from numapin_api.text import first_texts, join_texts
 from numapin_api.topology import Topology
 from numapin_operator.cluster import PodEvent
+from numapin_operator.nodes.decide.decision import DEVICES_SECONDS
 from numapin_operator.placement import PodView, Queued, Unaccepted
+
+NAMED_LENGTH: Final = 256
+"""Characters of resources that an Event names."""
 
 NAMED_PODS: Final = 5
 """Pods that an Event names; of more it says how many there are."""
@@ -23,16 +28,23 @@ def notices_of_written(
     after: NodeAssignmentSpec,
     pods: Mapping[str, PodView],
     topology: Topology | None,
+    lacking: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Iterator[PodEvent]:
     """What pods are told when `after` has been written in place of `before`."""
-    yield from notices_of_pinned(before, after, topology)
+    yield from notices_of_pinned(before, after, topology, lacking)
     yield from notices_of_resized(before, after, pods, topology)
 
 
 def notices_of_pinned(
-    before: NodeAssignmentSpec | None, after: NodeAssignmentSpec, topology: Topology | None
+    before: NodeAssignmentSpec | None,
+    after: NodeAssignmentSpec,
+    topology: Topology | None,
+    lacking: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Iterator[PodEvent]:
-    """One Event about each pod that has got exclusive CPUs from us with this write."""
+    """One Event about each pod that has got exclusive CPUs from us with this write.
+
+    `lacking` are the resources of which it was not known which devices the pods have, by UID.
+    """
     known = {one.pod_uid for one in before.containers if not one.claimed} if before else set()
     fresh = (
         one
@@ -42,6 +54,8 @@ def notices_of_pinned(
     for uid, grouped in groupby(fresh, key=attrgetter("pod_uid")):
         entries = tuple(grouped)
         given = "; ".join(_given(entry, topology) for entry in entries)
+        if lacks := lacking.get(uid):
+            given = f"{given}; {_chosen_without(lacks)}"
         first = entries[0]
         yield PodEvent(
             first.namespace, first.pod, uid, Reason.CPUS_ASSIGNED, given, is_warning=False
@@ -122,6 +136,13 @@ def _overcommitment(unaccepted: Unaccepted) -> str:
         f"{max(0, left.cpu_millis)}m, {format_bytes(max(0, left.memory_bytes), down=True)} and "
         f"room for {plural(max(0, left.pods), 'pod')} are left. It gets CPUs once the "
         "kubelet accepts it"
+    )
+
+
+def _chosen_without(resources: tuple[str, ...]) -> str:
+    return (
+        f"chosen without its devices: within {DEVICES_SECONDS:g} s its node has not reported which "
+        f"{join_texts(resources, ' and ', NAMED_LENGTH)} it has"
     )
 
 

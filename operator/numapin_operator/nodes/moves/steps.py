@@ -25,7 +25,7 @@ from numapin_operator.placement import (
     MoveRules,
     PodView,
     Queued,
-    Unaccepted,
+    Waiting,
     dropped,
     finished,
     is_dropped,
@@ -164,7 +164,7 @@ def _is_accepted(assignment: AssignmentView) -> bool:
 def next_step_at(
     spec: NodeAssignmentSpec,
     policy: CpuPolicySpec,
-    waiting: Sequence[Queued | Unaccepted],
+    waiting: Sequence[Waiting],
     now: float,
     told: Told | None = None,
 ) -> float | None:

@@ -21,6 +21,7 @@ USED_REPORT: Final = (
     "kubeletContainers",
     "claims",
     "unboundMemory",
+    "devices",
 )
 """The fields of a report that decisions use."""
 

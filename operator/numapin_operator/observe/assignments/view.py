@@ -31,6 +31,7 @@ USED_STATUS: Final = (
     "kubeletContainers",
     "claims",
     "unboundMemory",
+    "devices",
 )
 """The fields of an enforcer's status that decisions use, besides the topology.
 
