@@ -53,6 +53,7 @@ from numapin_enforcer.node.realtime import raise_priority, thread_pool
 from numapin_enforcer.passes.enforcing import Enforcing
 from numapin_enforcer.passes.inputs import Assignments, Inputs
 from numapin_enforcer.passes.watched_pods import WatchedPods
+from numapin_enforcer.podresources.follower import Devices
 from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
@@ -187,6 +188,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
         "cfs-quota": followers.cfs_quota.updater.run(),
         "memory": followers.memory.mover.run(),
         "slices": followers.slices.updater.run(),
+        "devices": followers.devices.kubelet.run(),
         "nri": followers.start_gates.plugin.run(),
         "status": agent.reporter.publisher.run(),
         "events": parts.events.run(),
@@ -265,6 +267,7 @@ def _build_followers(
         memory=Memory(kubepods, resources, mover),
         slices=Slices(containers, SliceUpdater(partial(_systemd, settings), wake)),
         observed=observed,
+        devices=Devices(containers, runtime, settings.pod_resources_socket, wake),
         outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),
         start_gates=StartGates(containers, settings.nri_socket, settings.state_dir, wake),
     )
@@ -282,8 +285,7 @@ def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
     agent.reporter.on_pass = metrics.passed
     metrics.meter.read_from(lambda: {STARTS: agent.followers.start_gates.starts})
     metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
-    promised = agent.followers.observed.promised
-    metrics.meter.read_from(lambda: promised_values(promised.found))
+    metrics.meter.read_from(lambda: promised_values(agent.followers.observed.promised.found))
     return metrics
 
 

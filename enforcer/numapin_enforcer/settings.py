@@ -1,7 +1,7 @@
 """One frozen Settings for each program; the only reader of the environment."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -76,6 +76,7 @@ class Settings(NodeSettings):
     namespace: str
     cri_socket: Path | None
     nri_socket: Path
+    pod_resources_socket: Path | None
     cdi_dir: Path
     systemd_socket: Path
     health_address: Address
@@ -84,7 +85,6 @@ class Settings(NodeSettings):
     """In bytes."""
 
     container_metrics: bool
-
     release: bool
 
 
@@ -113,6 +113,12 @@ def _folder(flag: str, default: str, help_: str) -> Option:
     return Option(flag, default, help_, type=Path, metavar="DIR")
 
 
+def _socket(
+    flag: str, default: str | None, help_: str, type_: Callable[[str], object] = Path
+) -> Option:
+    return Option(flag, default, help_, type=type_, metavar="SOCKET")
+
+
 _NODE_NAME: Final = Option(
     "--node-name",
     None,
@@ -127,27 +133,27 @@ _NAMESPACE: Final = Option(
     "--namespace", names.NAMESPACE, "namespace of this node's Lease", metavar="NAME"
 )
 _SOCKETS: Final = (
-    Option(
+    _socket(
         "--cri-socket",
         None,
         "the container runtime's socket (default: containerd's or CRI-O's, whichever exists)",
-        type=Path,
-        metavar="SOCKET",
     ),
-    Option(
+    _socket(
         "--nri-socket",
         "/var/run/nri/nri.sock",
         "the container runtime's NRI socket; used only while the node's policy has startGate Wait",
-        type=Path,
-        metavar="SOCKET",
     ),
-    Option(
+    _socket(
+        "--pod-resources-socket",
+        "/var/lib/kubelet/pod-resources/kubelet.sock",
+        "the kubelet's podresources socket, asked for the devices of pods; empty: not asked",
+        lambda text: Path(text) if text else None,
+    ),
+    _socket(
         "--systemd-socket",
         "/run/dbus/system_bus_socket",
         "the system's D-Bus, to set the cpusets of the kubelet's slices in systemd; used only if "
         "systemd is the kubelet's cgroup driver",
-        type=Path,
-        metavar="SOCKET",
     ),
 )
 _CDI_DIR: Final = _folder(

@@ -63,6 +63,11 @@ class Containers:
         return self._index.found
 
     @property
+    def pod_uids(self) -> frozenset[str]:
+        """UIDs of the pods that have a cgroup."""
+        return self._index.pods
+
+    @property
     def runtime(self) -> RuntimeStatus | None:
         """Which runtime runs here, its texts cut to what a status may hold; None if unknown."""
         version, most = self.names.runtime_version, _LONGEST_RUNTIME_TEXT

@@ -12,6 +12,7 @@ from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.pass_values import Pass
+from numapin_enforcer.podresources.follower import Devices
 from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.state import Part, State, States
@@ -41,6 +42,7 @@ class Followers:
     slices: Slices
     observed: Observed
     outside: Outside
+    devices: Devices
     start_gates: StartGates
 
     in_order: dict[Part, Follower] = field(init=False)
@@ -48,6 +50,7 @@ class Followers:
 
     def __post_init__(self) -> None:
         self.runtime.updater.on_update = self.cfs_quota.note_runtime_update
+        self.start_gates.gate.on_pod = self.devices.kubelet.learn
         self.in_order = {
             Part.CHANGES: self.changes,
             Part.CONTAINERS: self.containers,
@@ -57,6 +60,7 @@ class Followers:
             Part.SLICES: self.slices,
             Part.CLAIMS: self.observed,
             Part.OUTSIDE: self.outside,
+            Part.DEVICES: self.devices,
             Part.START_GATE: self.start_gates,
         }
 
@@ -101,6 +105,7 @@ class Followers:
             facts.content,
             runtime=self.containers.runtime,
             claims=self.observed.claims.on(one.topology.online),
+            devices=self.devices.status,
             unbound_memory=self.observed.unbound.found,
             drift_count=self.changes.count.total,
             drift_causes=self.changes.count.causes,

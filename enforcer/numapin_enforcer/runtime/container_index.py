@@ -32,11 +32,15 @@ class ContainerIndex:
 
     Attributes:
         found: a row for each container id (or sandbox id); it is dropped with its last cgroup.
+        pods: UIDs of the pods with a cgroup; replaced, never changed in place.
     """
 
     def __init__(self) -> None:
         self.found: dict[str, Row] = {}
+        self.pods: frozenset[str] = frozenset()
         self._of_pod: dict[str, set[str]] = {}
+        self._pod_paths: dict[str, str] = {}
+        """The cgroup of each pod to its UID."""
         self._places: dict[str, dict[str, str]] = {}
         """Container id to path and pod; anyone who may make cgroups can use an id twice."""
         self._shape: Mapping[str, str] = {}
@@ -45,13 +49,13 @@ class ContainerIndex:
     def update(self, tree: Tree, naming: CgroupNaming) -> None:
         """Take over the cgroups of `tree`, whose paths `naming` reads."""
         before, now = self._shape, tree.parents
-        if self._naming is not None and self._naming is not naming:
-            touched = self._removed(before, self._naming) | self._added(now, naming)
-        elif before is now:
+        if before is now and self._naming is naming:
             return
-        else:
-            touched = self._removed(before.keys() - now.keys(), naming)
-            touched |= self._added(now.keys() - before.keys(), naming)
+        gone, come = before.keys() - now.keys(), now.keys() - before.keys()
+        if self._naming is not None and self._naming is not naming:
+            gone, come = set(before), set(now)
+        touched = self._removed(gone, self._naming or naming) | self._added(come, naming)
+        self._update_pods(gone, come, naming)
         self._shape, self._naming = now, naming
         for id_ in touched:
             self._update_row(id_)
@@ -59,6 +63,15 @@ class ContainerIndex:
     def of_pods(self, uids: Iterable[str]) -> set[str]:
         """The ids of all containers and sandboxes of these pods."""
         return {id_ for uid in uids for id_ in self._of_pod.get(uid, ())}
+
+    def _update_pods(self, gone: Iterable[str], come: Iterable[str], naming: CgroupNaming) -> None:
+        """Drop the pods among the cgroups that are gone, and add those among the new ones."""
+        left = [path for path in gone if path in self._pod_paths]
+        new = {path: one.pod_uid for path in come if (one := naming.parse(path)).kind is Kind.POD}
+        if left or new:
+            kept = {path: uid for path, uid in self._pod_paths.items() if path not in left}
+            self._pod_paths = kept | new
+            self.pods = frozenset(self._pod_paths.values())
 
     def _added(self, paths: Iterable[str], naming: CgroupNaming) -> set[str]:
         """Add the containers among these cgroups; returns their ids."""

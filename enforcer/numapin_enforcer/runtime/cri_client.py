@@ -34,7 +34,7 @@ UPDATE_TIMEOUT_SECONDS: Final = 15.0
 SOCKETS: Final = (Path("/run/containerd/containerd.sock"), Path("/run/crio/crio.sock"))
 """The runtimes' default sockets."""
 
-_DAMAGED: Final = (AssertionError, DecodeError, LookupError, NotImplementedError, ValueError)
+DAMAGED: Final = (AssertionError, DecodeError, LookupError, NotImplementedError, ValueError)
 """What grpclib and protobuf raise for an answer that cannot be read: one without a message, with a
 short one, without `:status`, compressed, or not of its type."""
 
@@ -98,6 +98,18 @@ class CriClient:
         async with self._one_list(sandbox_id), self._bounded(self._timeout_seconds):
             answer = await self._stub.ListPodSandbox(asked)
             return frozenset(one.id for one in answer.items)
+
+    async def pods(self, uid: str = "") -> dict[str, str]:
+        """Namespace and name of each pod with a sandbox, by UID; only of that pod if it is given.
+
+        A sandbox that has ended is listed too, until it is removed.
+        """
+        labels = {_POD_UID: uid} if uid else {}
+        asked = pb.ListPodSandboxRequest(filter=pb.PodSandboxFilter(label_selector=labels))
+        async with self._one_list(uid), self._bounded(self._timeout_seconds):
+            answer = await self._stub.ListPodSandbox(asked)
+            found = (one.metadata for one in answer.items)
+            return {one.uid: f"{one.namespace}/{one.name}" for one in found}
 
     async def update_resources(self, container_id: str, resources: ContainerResources) -> None:
         """Set a container's resources; the runtime writes them again at each later update.
@@ -170,7 +182,7 @@ class CriClient:
             raise CriRefusedError(f"{error.status.name}: {error.message}") from error
         except (OSError, StreamTerminatedError, ProtocolError) as error:
             raise self._unavailable(str(error) or type(error).__name__) from error
-        except _DAMAGED as error:
+        except DAMAGED as error:
             problem = f"its answer cannot be read ({type(error).__name__}: {error})"
             raise self._unavailable(problem) from error
 

@@ -1,6 +1,6 @@
 """What the enforcer needs of a container runtime: the protocol, its values, its errors."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -105,6 +105,10 @@ class ContainerRuntime(Protocol):
 
     async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
         """Ids of the pods' sandboxes; only `sandbox_id`, if it is one, when that is given."""
+        ...
+
+    async def pods(self, uid: str = "") -> Mapping[str, str]:
+        """Namespace and name of each pod with a sandbox, by UID; only of `uid` if it is given."""
         ...
 
     async def update_resources(self, container_id: str, resources: ContainerResources) -> None:

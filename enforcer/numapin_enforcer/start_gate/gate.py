@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -53,6 +53,7 @@ class Gate:
         names: learns what each container is before it has a cgroup.
         born: which containers had their sets before their first process ran.
         wake: set to have a pass made.
+        on_pod: is told the UID of a pod, and its namespace and name.
         starts: how many containers with an assignment, or that waited for one, began pinned or not.
     """
 
@@ -61,6 +62,7 @@ class Gate:
     born: BornPinned
     wake: asyncio.Event
     clock: Clock = field(default_factory=SystemClock)
+    on_pod: Callable[[str, str], object] = field(default=lambda *_: None, init=False)
     starts: Counter[str] = field(default_factory=Counter, init=False)
     _pass: Pass | None = field(default=None, init=False)
     _rules: tuple[tuple[object, object], Rules] | None = field(default=None, init=False)
@@ -105,6 +107,8 @@ class Gate:
 
         CRI-O has no name of a container without the kubelet's labels; an empty one is a sandbox's.
         """
+        if container.pod_uid and container.pod:
+            self.on_pod(container.pod_uid, f"{container.namespace}/{container.pod}")
         if container.name:
             learned = RuntimeContainer(container.id, container.name, ContainerState.CREATED)
             self.names.learn((learned,))

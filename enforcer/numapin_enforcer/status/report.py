@@ -81,6 +81,7 @@ class Report:
             now: the time, RFC 3339, used where a condition changes.
         """
         made = self._said(before, now)
+        made.pop("devices", None)  # a NodeAssignment has no room for them
         if self.judged.has_lines:
             made = {key: one for key, one in made.items() if key not in COUNT_FIELDS}
             made |= {key: before[key] for key in COUNT_FIELDS if key in before}

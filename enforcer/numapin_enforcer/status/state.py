@@ -35,6 +35,7 @@ class Part(IntEnum):
     SAVING = auto()
     WATCH = auto()
     START_GATE = auto()
+    DEVICES = auto()
 
 
 @dataclass(frozen=True, slots=True)

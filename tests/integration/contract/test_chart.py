@@ -65,6 +65,15 @@ def test_selinux_is_an_option_as_it_is_a_component(helm: Helm) -> None:
         assert pod["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}
 
 
+def test_the_kubelets_devices_can_be_left_out(helm: Helm) -> None:
+    key = ("DaemonSet", "numapin-enforcer")
+    mounted, bare = (
+        json.dumps(helm.template(f"podResources.enabled={one}")[key]) for one in ("true", "false")
+    )
+    assert "--pod-resources-socket=/host/pod-resources/kubelet.sock" in mounted
+    assert "pod-resources" not in bare
+
+
 def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     component = ROOT / "manifests" / "components" / "podmonitor" / "podmonitor.yaml"
     wanted = yaml.safe_load(component.read_text())

@@ -112,6 +112,9 @@ def test_the_programs_find_what_the_host_has(overlay: str, rendered: Rendered) -
     standby = parse_standby_settings(given, {"NODE_NAME": "n"})
     assert enforcer.cri_socket is not None
     assert _on_host(rendered, "numapin-enforcer", enforcer.cri_socket) == socket
+    assert enforcer.pod_resources_socket is not None
+    found = _on_host(rendered, "numapin-enforcer", enforcer.pod_resources_socket)
+    assert found == f"{kubelet}/pod-resources/kubelet.sock"
     for name, settings in (("numapin-enforcer", enforcer), ("numapin-standby", standby)):
         for file in STATE_FILES:
             checkpoint = settings.kubelet_state_dir / file

@@ -15,16 +15,19 @@ from numapin_enforcer.runtime.interface import (
 
 
 class FakeRuntime:
-    """Knows `known` and the sandboxes `pods`; fails with `failure` while that is set.
+    """Knows `known` and the sandboxes `sandbox_ids`; fails with `failure` while that is set.
 
     `updates` lists the resources that it was sent and accepted.
     """
 
     def __init__(self) -> None:
         self.known: dict[str, RuntimeContainer] = {}
-        self.pods: set[str] = set()
+        self.sandbox_ids: set[str] = set()
+        self.pod_names: dict[str, str] = {}
+        """Namespace and name of each pod with a sandbox, by UID."""
         self.updates: list[tuple[str, ContainerResources]] = []
         self.asked: list[str] = []
+        self.asked_pods: list[str] = []
         self.failure: Exception | None = None
         self.on_update: Callable[[str, ContainerResources], object] = lambda *_: None
         """Writes the cgroup, as a real one does before it answers."""
@@ -56,7 +59,12 @@ class FakeRuntime:
 
     async def sandboxes(self, sandbox_id: str = "") -> frozenset[str]:
         self._fail()
-        return frozenset(one for one in self.pods if sandbox_id in {"", one})
+        return frozenset(one for one in self.sandbox_ids if sandbox_id in {"", one})
+
+    async def pods(self, uid: str = "") -> dict[str, str]:
+        self.asked_pods.append(uid)
+        self._fail()
+        return {one: name for one, name in self.pod_names.items() if uid in {"", one}}
 
     async def update_resources(self, container_id: str, resources: ContainerResources) -> None:
         await self.may_update.wait()

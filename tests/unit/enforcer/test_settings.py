@@ -19,6 +19,12 @@ def test_defaults() -> None:
     assert settings.resync_seconds == 10
     assert settings.most_moved_memory == 16 * 1024**3
     assert not settings.release
+    kubelet = Path("/var/lib/kubelet")
+    assert settings.pod_resources_socket == kubelet / "pod-resources/kubelet.sock"
+
+
+def test_an_empty_socket_switches_devices_off() -> None:
+    assert parse_settings([*NODE, "--pod-resources-socket="], {}).pod_resources_socket is None
 
 
 def test_the_environment_sets_what_flags_leave_open() -> None:

@@ -22,6 +22,7 @@ from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.podresources.follower import Devices
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
@@ -58,6 +59,7 @@ class Outer:
     folder: Path
     wake: asyncio.Event
     clock: ManualClock
+    pod_resources: Path | None = None
     posted: Posted = field(default_factory=Posted)
     saved_mems: SavedMems = field(init=False)
 
@@ -82,6 +84,7 @@ class Outer:
             slices=Slices(containers, SliceUpdater(lambda: self.systemd, wake, clock)),
             observed=observed,
             outside=Outside(pods, containers, observed, finder),
+            devices=Devices(containers, runtime, self.pod_resources, wake, clock),
             start_gates=StartGates(containers, self.folder / "nri.sock", self.folder, wake, clock),
         )
 
@@ -95,5 +98,6 @@ def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None
         followers.cfs_quota.updater.run(),
         followers.memory.mover.run(),
         followers.outside.finder.run(),
+        followers.devices.kubelet.run(),
     ):
         start(task)

@@ -37,7 +37,7 @@ async def test_a_name_is_asked_for_once_and_wakes_the_loop(
 async def test_a_sandbox_has_no_name(
     names: ContainerNames, runtime: FakeRuntime, wake: asyncio.Event, clock: ManualClock
 ) -> None:
-    runtime.pods.add("s1")
+    runtime.sandbox_ids.add("s1")
     names.need(["s1"])
     await clock.run_tasks()
     assert wake.is_set()
@@ -281,7 +281,7 @@ async def test_the_names_of_containers_without_a_cgroup_are_dropped(
     names: ContainerNames, runtime: FakeRuntime, clock: ManualClock
 ) -> None:
     runtime.has("c1", "main")
-    runtime.pods.add("s1")
+    runtime.sandbox_ids.add("s1")
     names.need(["c1", "s1"])
     await clock.run_tasks()
     assert len(names.known) == 2

@@ -10,6 +10,7 @@ from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import (
     ContainerStatus,
+    DevicesStatus,
     NodeAssignmentSpec,
     NodeAssignmentStatus,
     PoolsInForce,
@@ -61,6 +62,13 @@ def test_a_report_is_a_status_as_the_models_take_it() -> None:
     assert {one["type"] for one in wire["conditions"]} == {"Ready", "Reconciling", "Stalled"}
     model = models.NodeAssignmentStatus.model_validate_json(json.dumps(wire), strict=True)
     assert model.to_wire() == wire
+
+
+def test_devices_are_in_a_node_report_and_in_no_node_assignment() -> None:
+    facts = Facts(content=NodeAssignmentStatus(devices=DevicesStatus("late")))
+    found = build_report(Pass(began_seconds=0.0, topology=machine()), facts, {}, SUMMARY)
+    assert found.node_report({}, "2030-01-01T00:00:00Z")["devices"]["message"] == "late"
+    assert "devices" not in found.wire({}, "2030-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize(
