@@ -97,7 +97,8 @@ def enforcer(kubelet: Kubelet, port: int) -> Agent:
     """The enforcer of the node of `kubelet`."""
     runtime = kubelet.runtime
     sockets = (f"--cri-socket={runtime.socket}", f"--nri-socket={runtime.nri_socket}")
-    options = (*_node_options(kubelet), *sockets, f"--cdi-dir={runtime.cdi}")
+    devices = f"--pod-resources-socket={kubelet.pod_resources_socket}"
+    options = (*_node_options(kubelet), *sockets, f"--cdi-dir={runtime.cdi}", devices)
     return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 

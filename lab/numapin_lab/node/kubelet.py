@@ -75,6 +75,11 @@ class Kubelet:
         return self.folder / "root"
 
     @property
+    def pod_resources_socket(self) -> Path:
+        """Where it says which devices pods have."""
+        return self.root / "pod-resources" / "kubelet.sock"
+
+    @property
     def pod_logs(self) -> Path:
         """The logs of pods, by default /var/log/pods."""
         return self.folder / "pod-logs"

@@ -1,4 +1,4 @@
-"""The committed messages of CRI and NRI are what their .proto files say."""
+"""The committed messages of runtimes and of the kubelet are what their .proto files say."""
 
 import os
 import subprocess
@@ -9,11 +9,14 @@ import pytest
 
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 
-ENFORCER = Path(__file__).parents[4] / "enforcer"
-PACKAGE = ENFORCER / "numapin_enforcer/runtime/generated"
+ROOT = Path(__file__).parents[4]
+PACKAGE = "enforcer/numapin_enforcer/runtime/generated"
+MESSAGES, CALLS = ("_pb2.py", "_pb2.pyi"), ("_pb2.py", "_pb2.pyi", "_grpc.py")
 GENERATED = {
-    "cri_v1": ("cri_v1_pb2.py", "cri_v1_pb2.pyi", "cri_v1_grpc.py"),
-    "nri_v1alpha1": ("nri_v1alpha1_pb2.py", "nri_v1alpha1_pb2.pyi"),
+    f"{PACKAGE}/cri_v1": CALLS,
+    f"{PACKAGE}/podresources_v1": CALLS,
+    f"{PACKAGE}/nri_v1alpha1": MESSAGES,
+    "lab/numapin_lab/devices/generated/deviceplugin_v1beta1": CALLS,
 }
 
 FIELD_NUMBERS = [
@@ -35,19 +38,19 @@ FIELD_NUMBERS = [
 def regenerated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("proto")
     plugins = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ENFORCER}"]
-    command += [f"--python_out={out}", f"--mypy_out=quiet:{out}"]
-    for name, files in GENERATED.items():
-        stubs = [f"--grpclib_python_out={out}"] if f"{name}_grpc.py" in files else []
-        source = f"numapin_enforcer/runtime/generated/{name}.proto"
-        environment = os.environ | {"PATH": plugins}
-        subprocess.run([*command, *stubs, source], check=True, env=environment)
-    return out / "numapin_enforcer/runtime/generated"
+    for name, ends in GENERATED.items():
+        root, _, source = f"{name}.proto".partition("/")
+        (out / root).mkdir(exist_ok=True)
+        kinds = ("python_out=", "mypy_out=quiet:", *(["grpclib_python_out="] * (ends is CALLS)))
+        writers = [f"--{kind}{out / root}" for kind in kinds]
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / root}", *writers, source]
+        subprocess.run(command, check=True, env=os.environ | {"PATH": plugins})
+    return out
 
 
-@pytest.mark.parametrize("name", [one for files in GENERATED.values() for one in files])
+@pytest.mark.parametrize("name", [f"{one}{end}" for one, ends in GENERATED.items() for end in ends])
 def test_the_committed_code_is_what_make_proto_writes(regenerated: Path, name: str) -> None:
-    assert _content(PACKAGE / name) == _content(regenerated / name)
+    assert _content(ROOT / name) == _content(regenerated / name)
 
 
 @pytest.mark.parametrize(("message", "field", "number"), FIELD_NUMBERS)
