@@ -93,11 +93,23 @@ class PciDevice:
     numa_node: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceName:
+    """A network interface or a disk, such as `net/ens1f0` or `block/nvme0n1`.
+
+    `pci` are the addresses of its PCI functions; a disk with several paths has several of them.
+    """
+
+    name: str
+    pci: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Topology:
     """One machine: its online CPUs and its online NUMA nodes, each by ascending id.
 
-    `withheld` are online CPUs that the node's pods may not use; they are not in `cpus`.
+    `withheld` are online CPUs that the node's pods may not use; they are not in `cpus`. `names` are
+    those of devices on a PCI bus.
     """
 
     cpus: tuple[Cpu, ...]
@@ -107,11 +119,12 @@ class Topology:
     pci: tuple[PciDevice, ...] = ()
     warnings: tuple[str, ...] = ()
     withheld: CpuSet = CpuSet()
+    names: tuple[DeviceName, ...] = ()
 
     @cached_property
     def _hash(self) -> int:
         sizes = tuple((node.id, node.memory_bytes, node.distances) for node in self.numa_nodes)
-        others = (self.offline, self.isolated, self.pci, self.warnings, self.withheld)
+        others = (self.offline, self.isolated, self.pci, self.names, self.warnings, self.withheld)
         return hash((self.cpus, sizes, *others))
 
     def __hash__(self) -> int:

@@ -11,6 +11,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.limits import (
     MAX_BYTES,
     MAX_DEVICES,
+    MAX_NAMES,
     MAX_NODES_WITH_FREE_PAGES,
     MAX_PAGE_SIZES,
     MAX_WARNINGS,
@@ -38,7 +39,7 @@ def compact_topology(topology: Topology) -> Wire:
     devices = [one for one in topology.pci if one.pci_class.startswith(LOCAL_CLASSES)]
     units = sorted(topology.numa_cpus.items())
     knows_distances = len(units) <= MAX_NODES_WITH_DISTANCES
-    status = {
+    status: Wire = {
         "numaNodes": [
             _numa_node(known.get(id_, NumaNode(id_, 0)), cpus, knows_distances=knows_distances)
             for id_, cpus in units
@@ -49,9 +50,14 @@ def compact_topology(topology: Topology) -> Wire:
         "offline": str(topology.offline),
         "isolated": str(topology.isolated),
         "pci": _pci_groups(devices[:MAX_DEVICES]),
-        "warnings": _warnings(topology.warnings, len(devices), knows_distances=knows_distances),
+        "warnings": _warnings(topology, len(devices), knows_distances=knows_distances),
     }
-    return status | ({"withheld": str(topology.withheld)} if topology.withheld else {})
+    if topology.withheld:
+        status["withheld"] = str(topology.withheld)
+    if topology.names:
+        names = topology.names[:MAX_NAMES]
+        status["names"] = [f"{one.name}={','.join(one.pci)}" for one in names]
+    return status
 
 
 def compact_free_hugepages(pages: Mapping[int, Mapping[str, int]]) -> list[Wire]:
@@ -76,11 +82,15 @@ def _numa_node(node: NumaNode, cpus: CpuSet, *, knows_distances: bool) -> Wire:
     return status | ({"onDevice": True} if node.on_device else {})
 
 
-def _warnings(texts: Sequence[str], devices: int, *, knows_distances: bool) -> list[str]:
+def _warnings(topology: Topology, devices: int, *, knows_distances: bool) -> list[str]:
     """The warnings of discovery, and what is left out of the status."""
+    texts: Sequence[str] = topology.warnings
     left_out = [] if knows_distances else ["too many NUMA nodes: distances are not reported"]
     if devices > MAX_DEVICES:
         left_out.append(f"too many PCI devices: {devices - MAX_DEVICES} are not reported")
+    if len(topology.names) > MAX_NAMES:
+        more = len(topology.names) - MAX_NAMES
+        left_out.append(f"too many network interfaces and disks: {more} are not reported by name")
     room = MAX_WARNINGS - len(left_out)
     if len(texts) > room:
         texts = [*texts[: room - 1], f"and {len(texts) - room + 1} more warnings"]

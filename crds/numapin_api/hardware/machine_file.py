@@ -13,6 +13,7 @@ from numapin_api.invalid import invalid_fields
 from numapin_api.topology import (
     NO_CACHE,
     Cpu,
+    DeviceName,
     NumaNode,
     PciDevice,
     Topology,
@@ -72,6 +73,9 @@ def machine_document(topology: Topology) -> dict[str, Any]:
             }
             for device in topology.pci
         ],
+        **(
+            {"names": {one.name: list(one.pci) for one in topology.names}} if topology.names else {}
+        ),
     }
 
 
@@ -127,6 +131,7 @@ class _Machine(_Part):
     isolated: CpuSet = Field(CpuSet(), alias="isolatedCPUs")
     withheld: CpuSet = Field(CpuSet(), alias="withheldCPUs")
     pci: tuple[_PciDevice, ...] = ()
+    names: dict[str, tuple[str, ...]] = {}
 
     def topology(self) -> Topology:
         """The machine as values, by ascending ids."""
@@ -147,6 +152,7 @@ class _Machine(_Part):
             isolated=self.isolated,
             pci=tuple(PciDevice(pci.address, pci.pci_class[2:], pci.numa_node) for pci in self.pci),
             withheld=self.withheld,
+            names=tuple(DeviceName(name, pci) for name, pci in self.names.items()),
         )
 
 

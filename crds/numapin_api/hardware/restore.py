@@ -7,7 +7,7 @@ from typing import Final
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.status import PciGroup, TopologyStatus
 from numapin_api.hardware.status_consistency import check_topology
-from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
+from numapin_api.topology import NO_CACHE, Cpu, DeviceName, NumaNode, PciDevice, Topology
 
 MODELS: Final = 64
 """Models of machines whose CPUs are remembered."""
@@ -45,6 +45,7 @@ def restore_topology(status: TopologyStatus) -> Topology:
         pci=tuple(_pci_devices(status.pci)),
         warnings=status.warnings,
         withheld=status.withheld or CpuSet(),
+        names=tuple(map(_device_name, status.names or ())),
     )
 
 
@@ -67,3 +68,8 @@ def _pci_devices(groups: Iterable[PciGroup]) -> Iterable[PciDevice]:
         for text in group.devices:
             address, _, pci_class = text.partition("/")
             yield PciDevice(address, pci_class, group.numa_node)
+
+
+def _device_name(text: str) -> DeviceName:
+    name, _, addresses = text.partition("=")
+    return DeviceName(name, tuple(addresses.split(",")))

@@ -6,10 +6,12 @@ from pydantic import Field
 
 from numapin_api.cpuset import MAX_NUMA_NODE, CpuSet
 from numapin_api.hardware.limits import (
+    DEVICE_NAME,
     MAX_BYTES,
     MAX_CPUS,
     MAX_DEVICES,
     MAX_GROUP_ID,
+    MAX_NAMES,
     MAX_NODES_WITH_FREE_PAGES,
     MAX_NUMA_NODES,
     MAX_PAGE_SIZES,
@@ -92,6 +94,9 @@ class PciGroup(WireModel):
     )
 
 
+DeviceNameText = Annotated[str, Field(max_length=128, pattern=DEVICE_NAME)]
+
+
 class TopologyStatus(WireModel):
     """The hardware of the node, as discovered by the enforcer."""
 
@@ -132,6 +137,13 @@ class TopologyStatus(WireModel):
         default=(),
         description="The PCI devices for which locality matters, by NUMA node.",
         max_length=MAX_NUMA_NODES + 1,
+        json_schema_extra=atomic_list(),
+    )
+    names: tuple[DeviceNameText, ...] | None = Field(
+        default=None,
+        description="The network interfaces and disks on a PCI bus, each with its addresses, such "
+        "as net/ens1f0=0000:3b:00.0.",
+        max_length=MAX_NAMES,
         json_schema_extra=atomic_list(),
     )
     warnings: tuple[Annotated[str, Field(max_length=WARNING_LENGTH)], ...] = Field(

@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.hardware.compact import MAX_NODES_WITH_DISTANCES, compact_topology
-from numapin_api.hardware.limits import MAX_DEVICES, MAX_WARNINGS
+from numapin_api.hardware.limits import MAX_DEVICES, MAX_NAMES, MAX_WARNINGS
+from numapin_api.hardware.machine_file import format_machine, parse_machine
 from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
-from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
+from numapin_api.topology import NO_CACHE, Cpu, DeviceName, NumaNode, PciDevice, Topology
 
 TWO_NODES = Topology(
     cpus=tuple(
@@ -141,6 +144,39 @@ def test_too_many_devices_are_left_out_and_counted() -> None:
     cut = reported(replace(machine, pci=tuple(bridges + devices)))
     assert cut.pci == full.pci
     assert cut.warnings == ("too many PCI devices: 3 are not reported",)
+
+
+NAMES = (
+    DeviceName("net/ens1f0", ("0000:3b:00.0",)),
+    DeviceName("block/nvme0n1", ("0000:5e:00.0", "0000:af:00.0")),
+)
+
+
+def test_names_of_devices_are_reported_and_read_back() -> None:
+    machine = replace(TWO_NODES, names=NAMES)
+    assert compact_topology(machine)["names"] == [
+        "net/ens1f0=0000:3b:00.0",
+        "block/nvme0n1=0000:5e:00.0,0000:af:00.0",
+    ]
+    assert restore_topology(reported(machine)).names == NAMES
+    assert hash(machine) != hash(TWO_NODES)
+    assert parse_machine(format_machine(machine), "file").names == NAMES
+
+
+@pytest.mark.parametrize(
+    "text", ["net/a=", "net/a=b", "gpu/a=0000:3b:00.0", "net/a\x1b=0000:3b:00.0"]
+)
+def test_a_name_that_no_enforcer_reports_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        TopologyStatus.model_validate({"names": [text]})
+
+
+def test_too_many_names_are_left_out_and_counted() -> None:
+    names = tuple(DeviceName(f"block/sd{n}", ("0000:3b:00.0",)) for n in range(MAX_NAMES + 2))
+    cut = reported(replace(of_numa_nodes(1), names=names))
+    assert len(cut.names or ()) == MAX_NAMES
+    (warning,) = cut.warnings
+    assert warning == "too many network interfaces and disks: 2 are not reported by name"
 
 
 def test_too_many_warnings_are_counted_and_what_is_left_out_comes_first() -> None:
