@@ -1,5 +1,6 @@
 """Discover a machine's hardware from its /sys and /proc, live or captured."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ from numapin_api.hardware.crossings import crossings
 from numapin_api.topology import NO_CACHE, Cpu, Topology
 from numapin_enforcer.hardware.sysfs.cpus import CpuFacts, read_cpus, read_numbers
 from numapin_enforcer.hardware.sysfs.device_memory import mark_device_nodes
+from numapin_enforcer.hardware.sysfs.names import read_names
 from numapin_enforcer.hardware.sysfs.numa import (
     assign_others,
     note_empty_nodes,
@@ -65,7 +67,7 @@ def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topolo
     bare = Topology(_cpus(facts, homes), numa_nodes, facts.offline, facts.isolated)
     pci = read_pci(tree, bare.numa_cpus)
     warnings = (*remarks.texts(), *crossings(bare))
-    return Topology(bare.cpus, numa_nodes, facts.offline, facts.isolated, pci, warnings)
+    return replace(bare, pci=pci, warnings=warnings, names=read_names(tree))
 
 
 def _cpus(facts: CpuFacts, homes: dict[int, int]) -> tuple[Cpu, ...]:

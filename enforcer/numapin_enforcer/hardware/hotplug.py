@@ -10,6 +10,7 @@ from numapin_enforcer.cgroups.tree import AllowedSets
 from numapin_enforcer.hardware.discovery import discover
 from numapin_enforcer.hardware.part import NOTHING, limits, part_of, withheld_from
 from numapin_enforcer.hardware.sysfs.device_memory import read_gpu_nodes
+from numapin_enforcer.hardware.sysfs.names import read_names
 from numapin_enforcer.hardware.sysfs.numa import (
     read_free_hugepages,
     read_hugepages,
@@ -47,14 +48,15 @@ class Machine:
         """Discover again if a CPU or NUMA node came or went; returns whether `topology` changed.
 
         Args:
-            pages: look whether the memory of a NUMA node, the number of its huge pages or what pods
-                may use has changed, too, and whether the driver of a GPU names another NUMA node:
-                it may have been loaded after its memory came. Until then, pods may use a CPU that
-                comes online.
+            pages: look whether the memory of a NUMA node, the number of its huge pages, the names
+                of network interfaces and disks or what pods may use has changed, too, and whether
+                the driver of a GPU names another NUMA node: it may have been loaded after its
+                memory came. Until then, pods may use a CPU that comes online.
         """
         before = (self._whole, self._withheld)
         seen, gpus = self._online(), self._gpu_nodes() if pages else self._gpus
-        if (seen, gpus) != (self._seen, self._gpus) or (pages and self._memory_changed()):
+        changed = pages and (self._memory_changed() or self._names_changed())
+        if (seen, gpus) != (self._seen, self._gpus) or changed:
             self._seen, self._gpus = seen, gpus
             self._whole = discover(self._sysfs, self._procfs)
         if pages:
@@ -90,6 +92,9 @@ class Machine:
             or read_hugepages(sysfs, node.id) != node.hugepages
             for node in self._whole.numa_nodes
         )
+
+    def _names_changed(self) -> bool:
+        return read_names(self._tree()) != self._whole.names
 
     def _gpu_nodes(self) -> MemSet:
         return read_gpu_nodes(self._proc())

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.hardware.limits import PCI_ADDRESS
 from numapin_api.topology import PciDevice
 from numapin_enforcer.hardware.sysfs.sysfs_tree import SysfsTree
 
 _DEVICES: Final = "bus/pci/devices"
 _CLASS = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{2}", re.ASCII)
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+_ADDRESS = re.compile(PCI_ADDRESS, re.ASCII)
 
 
 def read_pci(tree: SysfsTree, numa_cpus: Mapping[int, CpuSet]) -> tuple[PciDevice, ...]:

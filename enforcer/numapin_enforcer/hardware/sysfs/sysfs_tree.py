@@ -54,6 +54,13 @@ class SysfsTree:
             return None
         return raw.replace(b"\0", b"").strip().decode("ascii", "replace")
 
+    def link(self, path: str) -> str:
+        """Where a symbolic link points, as it is written; empty if there is none."""
+        try:
+            return str(Path(self._prefix + path).readlink())
+        except OSError:
+            return ""
+
     def number(self, path: str, number: int = 0) -> int | None:
         """A decimal number."""
         return self._parsed(path, number, _parse_number, "is not a number")
