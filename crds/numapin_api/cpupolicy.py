@@ -197,6 +197,13 @@ class PlacementPolicy(WireModel):
         description="Allow: a pod chooses by its annotation numapin.io/numa-nodes (Packed or "
         "Spread) instead of numaNodes. Forbid: the annotation has no effect.",
     )
+    pod_requests: bool = Field(
+        default=False,
+        description="If true, a pod says near what its CPUs and memory must be, by its annotations "
+        "numapin.io/require-near and numapin.io/prefer-near: NUMA nodes, sockets, network "
+        "interfaces, disks and PCI devices, such as numa/1,net/ens1f0. A pod that cannot be near "
+        "what it requires is refused. If false, the annotations have no effect.",
+    )
 
 
 class PodSelection(WireModel):

@@ -60,6 +60,10 @@ CPUS_ANNOTATION: Final = f"{GROUP}/cpus"
 NUMA_NODES_ANNOTATION: Final = f"{GROUP}/numa-nodes"
 """On pods: Packed or Spread, where the policy allows it; see docs/operator.md."""
 
+PREFER_NEAR_ANNOTATION: Final = f"{GROUP}/prefer-near"
+REQUIRE_NEAR_ANNOTATION: Final = f"{GROUP}/require-near"
+"""On pods: places such as `net/ens1f0`, where the policy allows it; see docs/operator.md."""
+
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "numapin"
 """On NodeResourceTopologies that numapin writes; see docs/scheduling.md."""

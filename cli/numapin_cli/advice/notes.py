@@ -13,7 +13,7 @@ from numapin_cli.advice.fate import planned_fates
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
-from numapin_operator.placement import PodView, why_preferred
+from numapin_operator.placement import PodView, why_near, why_preferred
 
 KUBEVIRT: Final = (
     "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
@@ -43,9 +43,14 @@ def notes_of_plan(
 
 
 def preference_notes(picture: NodePicture, pod: PodView) -> Iterator[str]:
-    """Which of several NUMA nodes a pod prefers, and by what."""
-    if picture.ranked and (why := why_preferred(picture.ranked[0].spec, pod)):
+    """Which of several NUMA nodes a pod prefers, and by what; near what it says it is to be."""
+    if not picture.ranked:
+        return
+    spec, assignment = picture.ranked[0].spec, picture.assignment
+    if why := why_preferred(spec, pod):
         yield why
+    if assignment is not None and assignment.topology is not None:
+        yield from why_near(spec, assignment.topology, pod)
 
 
 def memory_notes(

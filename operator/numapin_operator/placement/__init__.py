@@ -50,6 +50,7 @@ from numapin_operator.placement.plan import Plan, Waiting, plan_node, plan_with
 from numapin_operator.placement.pods.numa_preference import numa_preference, why_preferred
 from numapin_operator.placement.policy.admission import Allocatable, Unaccepted, hold_unaccepted
 from numapin_operator.placement.policy.node_policy import NodePolicy, resolve
+from numapin_operator.placement.policy.pod_requests import why_near
 from numapin_operator.placement.policy.reservation import (
     SystemReservation,
     cpu_reservation_mismatch,
@@ -68,6 +69,7 @@ from numapin_operator.placement.requests import (
     ContainerKind,
     ContainerView,
     MirrorClaim,
+    Near,
     Origin,
     PodLevel,
     PodRequests,
@@ -105,6 +107,7 @@ __all__ = [
     "Move",
     "MoveRules",
     "Moves",
+    "Near",
     "Node",
     "NodeDevices",
     "NodePolicy",
@@ -158,6 +161,7 @@ __all__ = [
     "reserved_offline",
     "resolve",
     "used_memory",
+    "why_near",
     "why_preferred",
     "with_reserved",
     "within_memory",

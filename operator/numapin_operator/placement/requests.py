@@ -109,6 +109,13 @@ class Origin:
 NO_ORIGIN: Final = Origin()
 
 
+class Near(NamedTuple):
+    """What a pod's annotations say of places; each text is empty if there is no annotation."""
+
+    required: str
+    preferred: str
+
+
 @dataclass(frozen=True, slots=True)
 class PodView:
     """One pod as the planner sees it.
@@ -130,6 +137,7 @@ class PodView:
             is never a reason for a decision.
         told: the reason that the annotation of a refused pod names; empty if it has none. Likewise.
         chosen: what its annotation says of NUMA nodes; empty if it has none, and any text else.
+        near: near what it must be, or would rather be; None if it does not say.
         counted: a scheduler by NUMA nodes expects that a NodeResourceTopology accounts for it.
             Likewise.
     """
@@ -155,6 +163,7 @@ class PodView:
     annotated: bytes = b""
     told: str = ""
     chosen: str = ""
+    near: Near | None = None
     counted: bool = False
 
     @property

@@ -9,6 +9,8 @@ from sys import intern
 from typing import Any, Final
 
 from numapin_api import names
+from numapin_api.hardware.places import LONGEST_TEXT
+from numapin_operator.placement import Near
 
 LONGEST_MARK: Final = 64
 
@@ -24,6 +26,7 @@ def of_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "annotated": cpus_annotation(metadata),
         "told": refused_annotation(metadata),
         "chosen": numa_nodes_annotation(metadata),
+        "near": near_annotations(metadata),
     }
 
 
@@ -45,6 +48,19 @@ def refused_annotation(metadata: Mapping[str, Any]) -> str:
 def numa_nodes_annotation(metadata: Mapping[str, Any]) -> str:
     """What a pod chooses of its NUMA nodes, cut if it is no choice; empty if it chooses nothing."""
     return intern((_text(metadata, names.NUMA_NODES_ANNOTATION) or "")[:LONGEST_MARK])
+
+
+def near_annotations(metadata: Mapping[str, Any]) -> Near | None:
+    """Near what a pod must or would rather be, each cut if it is too long for any list of places.
+
+    None if it has no annotation about that.
+    """
+    texts = (
+        _text(metadata, name)
+        for name in (names.REQUIRE_NEAR_ANNOTATION, names.PREFER_NEAR_ANNOTATION)
+    )
+    required, preferred = ((text or "")[: LONGEST_TEXT + 1] for text in texts)
+    return Near(intern(required), intern(preferred)) if required or preferred else None
 
 
 def held_annotation(metadata: Mapping[str, Any]) -> str:

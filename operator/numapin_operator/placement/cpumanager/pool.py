@@ -1,5 +1,8 @@
 """The CPUs of one node that no container has to itself."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
 
 
@@ -44,6 +47,21 @@ class CpuPool:
         """Return CPUs to where they were taken from."""
         self.shared |= cpus & ~self.exclusive_only
         self._exclusive_free |= cpus & self.exclusive_only
+
+    @contextmanager
+    def only(self, cpus: CpuMask, in_whole_cores: CpuMask) -> Iterator[None]:
+        """Give out none but these CPUs for a while; the others stay where they are.
+
+        Args:
+            cpus: what may be given out.
+            in_whole_cores: those of them whose cores have no other CPU.
+        """
+        reserved, cores = self._reserved, self._reserved_cores
+        self._reserved, self._reserved_cores = reserved | ~cpus, cores | ~in_whole_cores
+        try:
+            yield
+        finally:
+            self._reserved, self._reserved_cores = reserved, cores
 
     def copy(self) -> "CpuPool":
         """A copy that can be changed independently."""

@@ -13,6 +13,7 @@ from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.fitting import Fitting, Trials
 from numapin_operator.placement.pods.pod import PodPlacement
 from numapin_operator.placement.policy.node_policy import NodePolicy
+from numapin_operator.placement.policy.pod_requests import check_required
 from numapin_operator.placement.requests import PodView, devices_alone
 
 
@@ -124,6 +125,8 @@ class Node:
         """Do as `place`, but leave what was free out of an error."""
         if pod.problem:
             raise InvalidPodError(pod.problem)
+        if pod.near is not None:
+            check_required(self.policy.spec, self.policy.topology, pod)
         memory, placed = self.memory, pod
         if self.devices is not None and self._with_devices_alone(pod):
             memory, placed = None, devices_alone(pod)

@@ -5,7 +5,8 @@ to it alone or those bound to one group of nodes; the first block decides, the l
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from numapin_operator.placement.allocations import Block
@@ -131,6 +132,22 @@ class MemoryTables:
             at = self.withheld.setdefault(resource, {})
             at[numa_node] = at.get(numa_node, 0) + part
         return max(0, part)
+
+    @contextmanager
+    def only(self, numa_nodes: NumaMask) -> Iterator[None]:
+        """Bind new blocks to none but these NUMA nodes for a while, if they have any memory."""
+        away = dict[tuple[str, int], int]()
+        with_memory = (one for at in self._capacity.values() for one, size in at.items() if size)
+        if any(numa_nodes >> one & 1 for one in with_memory):
+            for resource, at in self.free.items():
+                for one in at:
+                    if not numa_nodes >> one & 1:
+                        away[resource, one], at[one] = at[one], 0
+        try:
+            yield
+        finally:
+            for (resource, one), size in away.items():
+                self.free[resource][one] += size
 
     def hints(self, asked: Amounts, reusable: Reusable) -> MemoryHints:
         """Where the amounts could be bound; what init containers leave behind counts as free."""

@@ -15,6 +15,7 @@ from numapin_operator.placement.allocations import (
 )
 from numapin_operator.placement.masks import NO_CPUS, NO_NUMA_NODES, CpuMask, NumaMask
 from numapin_operator.placement.moves.search_space import Counts, SearchSpace
+from numapin_operator.placement.policy.pod_requests import ANYWHERE, stays_on
 from numapin_operator.placement.requests import ContainerKind, PodView, exclusive_cpus, lost_cpus
 
 MOST_NUMA_NODES: Final = 2
@@ -43,11 +44,13 @@ class Movable:
         pod: the pod that they belong to, with what it has been given.
         containers: those that move.
         wanted: how many CPUs each has, and will have.
+        stays_on: the NUMA nodes that it is not moved off, by the annotations of its pod.
     """
 
     pod: PodAllocation
     containers: tuple[ContainerAllocation, ...]
     wanted: tuple[int, ...]
+    stays_on: NumaMask = ANYWHERE
 
     @cached_property
     def cpus(self) -> CpuMask:
@@ -69,7 +72,7 @@ class Movable:
         keep = space.counts(space.keepable(self.cpus))
         is_isolated = bool(self.cpus & space.policy.exclusive_only)
         blocks = tuple(sorted(self.memory))
-        return space.counts(self.cpus), keep, self.wanted, is_isolated, blocks
+        return space.counts(self.cpus), keep, self.wanted, is_isolated, blocks, self.stays_on
 
 
 def movables(
@@ -138,15 +141,17 @@ def _movable(
     mixed = 0 != cpus & space.policy.exclusive_only != cpus
     apart = cpus.bit_count() == sum(has)
     if apart and not mixed and wanted == tuple(map(sum, zip(has, lost, strict=True))):
-        yield Movable(allocation, tuple(group), wanted)
+        wishes = stays_on(space.policy.spec, space.policy.topology, pod)
+        yield Movable(allocation, tuple(group), wanted, wishes)
 
 
 def places(space: SearchSpace, unit: Movable) -> tuple[Place, ...]:
     """Where a movable can go, the cheapest first; where it is already is not listed.
 
     It needs CPUs that are free now, is aligned as the policy demands, and is on no more NUMA nodes
-    than before. If it is near its devices, it stays near. Bound memory keeps it on its NUMA nodes
-    unless memory moves too; then it may go to a single other one.
+    than before. If it is near its devices, it stays near, and it moves to no other NUMA nodes than
+    those that its pod says it is to be near, if any. Bound memory keeps it on its NUMA nodes unless
+    memory moves too; then it may go to a single other one.
     """
     now = space.spanned(space.counts(unit.cpus)).bit_count()
     if now > MOST_NUMA_NODES:
@@ -188,7 +193,8 @@ def _may_be_on(space: SearchSpace, unit: Movable, numa_nodes: NumaMask) -> bool:
         return False
     before = space.spanned(space.counts(unit.cpus))
     near = _near_devices(space, unit)
-    if near and numa_nodes & ~near and not before & ~near:
+    leaves_devices = near and numa_nodes & ~near and not before & ~near
+    if leaves_devices or numa_nodes & ~(before | unit.stays_on):
         return False
     if not unit.memory or not numa_nodes & ~before:
         return True

@@ -16,6 +16,7 @@ from numapin_operator.placement.moves.movable import Movable, Place, after_move,
 from numapin_operator.placement.moves.result import Move, Moves, Searched, applied, leaves_room
 from numapin_operator.placement.moves.search_space import Counts, SearchSpace
 from numapin_operator.placement.moves.targets import Target, needs_of, targets
+from numapin_operator.placement.policy.pod_requests import ANYWHERE, required
 from numapin_operator.placement.requests import PodView
 
 MOST_STATES: Final = 1000
@@ -45,7 +46,9 @@ def fewest_moves(
     needs = needs_of(space, demand)
     if not needs or space.node.cpus.free.bit_count() < max(needs):
         return Searched()
-    aims, complete = targets(space, needs)
+    policy = space.policy
+    near = required(policy.spec, policy.topology, demand)
+    aims, complete = targets(space, needs, ANYWHERE if near is None else near.numa_nodes)
     units = movables(space, pods, allowed) if aims else ()
     if not units:
         return Searched(complete=complete)

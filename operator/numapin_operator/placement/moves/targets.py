@@ -5,6 +5,7 @@ from itertools import combinations, islice, product
 from math import prod
 from typing import Final, NamedTuple
 
+from numapin_operator.placement.masks import NumaMask
 from numapin_operator.placement.moves.search_space import Counts, SearchSpace
 from numapin_operator.placement.requests import (
     ContainerKind,
@@ -65,9 +66,21 @@ def needs_of(space: SearchSpace, pod: PodView) -> tuple[int, ...]:
     )
 
 
-def targets(space: SearchSpace, needs: Sequence[int]) -> tuple[tuple[Target, ...], bool]:
-    """The choices of NUMA nodes for all needs together, and whether none was left out."""
-    choices = [tuple(_choices(space, wanted)) for wanted in needs]
+def targets(
+    space: SearchSpace, needs: Sequence[int], within: NumaMask
+) -> tuple[tuple[Target, ...], bool]:
+    """The choices of NUMA nodes for all needs together, and whether none was left out.
+
+    Args:
+        space: the node.
+        needs: the numbers of CPUs that must each be aligned.
+        within: the NUMA nodes on which they may be.
+    """
+    near = frozenset(place for place, one in enumerate(space.ids) if within >> one & 1)
+    choices = [
+        tuple(chosen for chosen in _choices(space, wanted) if near.issuperset(chosen))
+        for wanted in needs
+    ]
     made = tuple(
         Target(_joined(zip(chosen, needs, strict=True)))
         for chosen in islice(product(*choices), MOST_TARGETS)

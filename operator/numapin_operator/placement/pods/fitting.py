@@ -10,6 +10,7 @@ from numapin_operator.placement.devicemanager.pool import DevicePool
 from numapin_operator.placement.errors import PlacementError, TopologyAffinityError
 from numapin_operator.placement.masks import CpuMask
 from numapin_operator.placement.memorymanager.tables import MemoryTables
+from numapin_operator.placement.pods.near import as_required
 from numapin_operator.placement.pods.pod import PodPlacement
 from numapin_operator.placement.policy.node_policy import NodePolicy
 from numapin_operator.placement.requests import PodView, exclusive_cpus, least_pod_cpus, pod_cpus
@@ -75,7 +76,8 @@ class Fitting:
         mine = Trials(min(MOST_TRIED, trials.left))
         trials.left -= mine.left
         try:
-            return next(self._fitting(varied, mine), None)
+            with as_required(self.policy, self.cpus, self.memory, pod):
+                return next(self._fitting(varied, mine), None)
         finally:
             trials.left += mine.left
 

@@ -16,6 +16,7 @@ from numapin_operator.placement.memorymanager.none import NoBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.pods.hint import HintFinder
+from numapin_operator.placement.pods.near import only_near, say_near
 from numapin_operator.placement.pods.numa_preference import (
     SPREAD,
     NumaPreference,
@@ -23,6 +24,7 @@ from numapin_operator.placement.pods.numa_preference import (
 )
 from numapin_operator.placement.pods.pod_level import PodLevelPlacement
 from numapin_operator.placement.policy.node_policy import NodePolicy
+from numapin_operator.placement.policy.pod_requests import ANYWHERE, limits
 from numapin_operator.placement.requests import (
     Amounts,
     ContainerKind,
@@ -75,11 +77,35 @@ class PodPlacement:
     def run(self) -> PodAllocation:
         """Place every container.
 
-        A pod that does not fit on the NUMA nodes that it prefers is placed as if it preferred none.
+        A pod that does not fit on the NUMA nodes that it prefers is placed as if it preferred none,
+        and one that does not fit near what it prefers, next to that.
 
         Raises:
             PlacementError: one of them cannot be placed; `undo` returns what the others got.
         """
+        if self._pod.near is None:
+            return self._run_preferring()
+        *nearer, last = limits(self._policy.spec, self._policy.topology, self._pod)
+        for numa_nodes in nearer:
+            try:
+                return self._run_within(numa_nodes)
+            except PlacementError:
+                self.undo()
+                self._preference = numa_preference(self._policy.spec, self._pod)
+                self._begin()
+        try:
+            return self._run_within(last)
+        except PlacementError as refused:
+            say_near(self._policy, self._pod, refused)
+            raise
+
+    def _run_within(self, numa_nodes: NumaMask) -> PodAllocation:
+        if numa_nodes == ANYWHERE:
+            return self._run_preferring()
+        with only_near(self._policy, self._pool, self._tables, numa_nodes):
+            return self._run_preferring()
+
+    def _run_preferring(self) -> PodAllocation:
         if self._preference is None:
             return self._placed()
         try:

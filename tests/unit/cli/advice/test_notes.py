@@ -89,6 +89,33 @@ def test_which_numa_node_a_pod_prefers_is_said_with_what_chose_it(
     assert found["shop/typo"][0].endswith("'pack', not Packed or Spread: it has no effect")
 
 
+def near(name: str, what: str, text: str) -> Any:
+    made = pod(name, "1Gi")
+    made["metadata"]["annotations"] = {f"numapin.io/{what}-near": text}
+    return made
+
+
+def test_near_what_a_pod_is_to_be_is_said_with_what_that_means_here(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = near("asks", "require", "net/ens1f0"), near("likes", "prefer", "net/eth9")
+    (said,) = notes(tmp_path, capsys, *asks)["shop/asks"]
+    assert said.endswith("require-near has no effect: placement.podRequests is false")
+    monkeypatch.setitem(globals(), "POLICY", f"{POLICY}  placement: {{podRequests: true}}\n")
+    pci = [{"address": "0000:3b:00.0", "class": "0x0200", "numaNode": 1}]
+    with_nic = CXL | {"pci": pci, "names": {"net/ens1f0": ["0000:3b:00.0"]}}
+    monkeypatch.setitem(globals(), "CXL", with_nic)
+    assert notes(tmp_path, capsys, *asks, pod("plain", "1Gi")) == {
+        "shop/asks": [
+            "it must be near net/ens1f0 (NUMA node 1), by its annotation numapin.io/require-near"
+        ],
+        "shop/likes": [
+            "its annotation numapin.io/prefer-near: there is no net/eth9; there are net/ens1f0; "
+            "the annotation has no effect"
+        ],
+    }
+
+
 async def test_the_numa_node_of_a_placed_pod_is_explained(tmp_path: Path, capsys: Capture) -> None:
     spec = yaml.safe_load(POLICY)["spec"] | {"placement": {"numaNodes": "Spread"}}
     topology = parse_machine(json.dumps(CXL), "machine.json")

@@ -6,6 +6,7 @@ import pytest
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.topology import Topology
 from numapin_operator.placement import (
+    Near,
     Node,
     PlacementError,
     PodAllocation,
@@ -186,3 +187,29 @@ def test_a_search_that_reaches_its_limit_says_so() -> None:
     assert not limited.complete
     assert limited.found is None
     assert place.search(pod("demand", "14")) == unlimited
+
+
+ALLOWED = {"placement": {"podRequests": True}}
+
+
+def test_what_wants_to_be_near_something_is_not_moved_off_it() -> None:
+    for near in (Near("numa/0", ""), Near("", "numa/0"), Near("numa/0", "numa/1")):
+        place = fragmented(**ALLOWED)
+        place.pods["uid-small"] = replace(place.pods["uid-small"], near=near)
+        assert moved(place.search(pod("demand", "3"))) == ["large 4-5 -> 2-3"]
+    for near in (Near("numa/1", ""), Near("", "net/nosuch"), Near("", "?")):
+        place = fragmented(**ALLOWED)
+        place.pods["uid-small"] = replace(place.pods["uid-small"], near=near)
+        assert moved(place.search(pod("demand", "3"))) == ["small 1 -> 6"]
+
+
+def test_room_is_made_where_a_pod_must_be() -> None:
+    demand = replace(pod("demand", "3"), near=Near("numa/1", ""))
+    searched = fragmented(**ALLOWED).search(demand)
+    assert moved(searched) == ["large 4-5 -> 2-3"]
+    assert searched.found is not None
+    assert searched.found.placed.cpus == CpuSet.parse("4-6").mask
+    nowhere = replace(demand, near=Near("numa/7", ""))
+    assert fragmented(**ALLOWED).search(nowhere) == Searched()
+    wherever = replace(demand, near=Near("", "numa/1"))
+    assert moved(fragmented(**ALLOWED).search(wherever)) == ["small 1 -> 6"]
