@@ -5,7 +5,7 @@ Does no I/O.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from numapin_api.cpuset import MemSet
@@ -26,6 +26,13 @@ _Known = Mapping[str, MemSet]
 """The NUMA nodes of each place; none for a device of which they are unknown."""
 
 _KNOWN: Final[WeakKeyDictionary[Topology, _Known]] = WeakKeyDictionary()
+
+
+class Near(NamedTuple):
+    """What the annotations of a pod say; a text is empty if there is no annotation."""
+
+    required: str
+    preferred: str
 
 
 class PlaceError(ValueError):

@@ -13,7 +13,11 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_operator.nodes.assignment_writer import WriteResult
 from numapin_operator.nodes.decide import Decision, NodePicture, Write
 from numapin_operator.nodes.decide.waits import lacking_devices
-from numapin_operator.nodes.events.notices import notice_of_waiting, notices_of_written
+from numapin_operator.nodes.events.notices import (
+    notice_of_waiting,
+    notices_of_written,
+    with_places,
+)
 from numapin_operator.nodes.events.refusal_events import (
     KEEPS,
     RefusalEvents,
@@ -155,6 +159,8 @@ class Outputs:
             self.meter.add(REFUSALS, refusal.reason)
         lacking = lacking_devices(picture)
         written = notices_of_written(before, after.spec, pods, after.topology, lacking)
+        if governing is not None and after.topology is not None:
+            written = with_places(written, pods, after.topology, governing.spec)
         moved = notices_of_moves(before, after.spec, after.topology)
         self.events.inform(chain(written, moved))
         self.events.offer(fresh_waits(before, after.spec), KEEPS)

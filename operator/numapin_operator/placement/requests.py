@@ -6,13 +6,14 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
+from numapin_api.hardware.places import Near
+
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 
 Amounts = tuple[tuple[str, int], ...]
 """Memory and huge pages in bytes, or devices, by the name of the resource; sorted by name."""
-
 
 Capacity = Mapping[str, Mapping[int, int]]
 """Memory and huge pages that can be bound: resource name to NUMA node to bytes."""
@@ -41,11 +42,10 @@ class ContainerView:
     """One container's requests.
 
     `matched`: its requests for CPU and memory are set and equal its limits. `unequal`: what of them
-    is not, for people. `ended`: it is an init
-    container that has completed and will not run again. `claims`: its ResourceClaims. `cpu_claims`:
-    the UIDs of those for which a DRA driver gives it CPUs; its CPUs and memory are not ours then.
-    `granted`: the kubelet reports that it has granted these requests. `devices`: the extended
-    resources of its limits, which may be those of device plug-ins, and how many of each.
+    is not, for people. `ended`: it is an init container that has completed and will not run again.
+    `claims`: its ResourceClaims. `cpu_claims`: the UIDs of those for which a DRA driver gives it
+    CPUs; its CPUs and memory are not ours then. `granted`: the kubelet reports that it has granted
+    these requests. `devices`: the extended resources of its limits, and how many of each.
     """
 
     name: str
@@ -109,13 +109,6 @@ class Origin:
 NO_ORIGIN: Final = Origin()
 
 
-class Near(NamedTuple):
-    """What a pod's annotations say of places; each text is empty if there is no annotation."""
-
-    required: str
-    preferred: str
-
-
 @dataclass(frozen=True, slots=True)
 class PodView:
     """One pod as the planner sees it.
@@ -137,9 +130,8 @@ class PodView:
             is never a reason for a decision.
         told: the reason that the annotation of a refused pod names; empty if it has none. Likewise.
         chosen: what its annotation says of NUMA nodes; empty if it has none, and any text else.
-        near: near what it must be, or would rather be; None if it does not say.
-        counted: a scheduler by NUMA nodes expects that a NodeResourceTopology accounts for it.
-            Likewise.
+        near: what its annotations say of places; None if it has none.
+        counted: whether a NodeResourceTopology must account for it. Likewise.
     """
 
     uid: str

@@ -1,12 +1,14 @@
 """Normal Events on pods: which CPUs a pod was given, what a pod waits for. Does no I/O."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import exact_bytes, format_bytes, plural
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
@@ -14,7 +16,7 @@ from numapin_api.text import first_texts, join_texts
 from numapin_api.topology import Topology
 from numapin_operator.cluster import PodEvent
 from numapin_operator.nodes.decide.decision import DEVICES_SECONDS
-from numapin_operator.placement import PodView, Queued, Unaccepted
+from numapin_operator.placement import PodView, Queued, Unaccepted, why_near
 
 NAMED_LENGTH: Final = 256
 """Characters of resources that an Event names."""
@@ -33,6 +35,26 @@ def notices_of_written(
     """What pods are told when `after` has been written in place of `before`."""
     yield from notices_of_pinned(before, after, topology, lacking)
     yield from notices_of_resized(before, after, pods, topology)
+
+
+def with_places(
+    notices: Iterable[PodEvent],
+    pods: Mapping[str, PodView],
+    topology: Topology,
+    policy: CpuPolicySpec,
+) -> Iterator[PodEvent]:
+    """The Events; those of pods that got CPUs say what the places mean that the pods name, too.
+
+    Args:
+        notices: the Events.
+        pods: those of the node, by UID.
+        topology: the machine.
+        policy: the policy that governs the node.
+    """
+    for told in notices:
+        pod = pods.get(told.uid) if told.reason == Reason.CPUS_ASSIGNED else None
+        why = why_near(policy, topology, pod) if pod is not None else ()
+        yield replace(told, note="; ".join((told.note, *why))) if why else told
 
 
 def notices_of_pinned(

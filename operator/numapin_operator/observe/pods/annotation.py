@@ -9,8 +9,7 @@ from sys import intern
 from typing import Any, Final
 
 from numapin_api import names
-from numapin_api.hardware.places import LONGEST_TEXT
-from numapin_operator.placement import Near
+from numapin_api.hardware.places import LONGEST_TEXT, Near
 
 LONGEST_MARK: Final = 64
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.hardware.places import Near
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, Refusal
 from numapin_client.resources import Key
 from numapin_operator.cluster import PodEvent
@@ -10,6 +11,8 @@ from numapin_operator.nodes.events.notices import (
     notice_of_waiting,
     notices_of_pinned,
     notices_of_resized,
+    notices_of_written,
+    with_places,
 )
 from numapin_operator.nodes.events.refusal_events import (
     MOST_NOTICES,
@@ -23,7 +26,7 @@ from support.fakes.manual_clock import ManualClock
 from support.fakes.operator import held, operator_of_one_node, report
 from support.real.waiting import running
 from support.values.operator import pod_view
-from support.values.placement import granted_pod, machine
+from support.values.placement import granted_pod, machine, policy
 
 
 def entry(pod: str, container: str, cpus: str, **more: object) -> dict[str, object]:
@@ -48,6 +51,25 @@ def test_each_pod_that_gets_cpus_has_one_event() -> None:
     assert first == "container a: CPUs 2,8 of NUMA nodes 0-1"
     assert second.startswith("container b: CPUs 8-9 of NUMA nodes ")
     assert second.endswith(", memory of NUMA nodes 1")
+
+
+def test_a_pod_that_says_where_is_told_what_that_means() -> None:
+    after = NodeAssignmentSpec.from_wire({"containers": [entry("a", "main", "8-9")]})
+    whole = machine(16, numa_nodes=2)
+    for near, allowed, said in (
+        (Near("numa/1", ""), True, "; it must be near numa/1 (NUMA node 1), by its annotation "),
+        (Near("", "numa/1"), False, "; its annotation numapin.io/prefer-near has no effect: "),
+        (Near("", "numa/9"), True, "; its annotation numapin.io/prefer-near: there is no numa/9; "),
+        (None, True, ""),
+    ):
+        pods = {"uid-a": replace(pod_view("a"), near=near)}
+        spec = policy(placement={"podRequests": allowed})
+        written = notices_of_written(None, after, pods, whole)
+        (told,) = with_places(written, pods, whole, spec)
+        assert told.note.startswith(f"container main: CPUs 8-9 of NUMA nodes 1{said}")
+        assert bool(said) == (";" in told.note)
+        written = notices_of_written(None, after, pods, whole)
+        assert len(list(with_places(written, {}, whole, spec))) == 1
 
 
 def test_memory_of_a_numa_node_without_cpus_is_told() -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.hardware.places import Near
 from numapin_api.topology import Topology
 from numapin_operator.placement import (
-    Near,
     Node,
     PlacementError,
     PodAllocation,

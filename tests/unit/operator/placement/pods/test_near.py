@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.hardware.places import Near
 from numapin_api.topology import DeviceName, NumaNode, PciDevice, Topology
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import (
-    Near,
     Node,
     PlacementError,
     PodView,
