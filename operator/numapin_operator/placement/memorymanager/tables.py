@@ -135,13 +135,16 @@ class MemoryTables:
 
     @contextmanager
     def only(self, numa_nodes: NumaMask) -> Iterator[None]:
-        """Bind new blocks to none but these NUMA nodes for a while, if they have any memory."""
+        """Bind new blocks to none but these NUMA nodes for a while, if they have any memory.
+
+        One that is bound together with others than these has none to give.
+        """
         away = dict[tuple[str, int], int]()
         with_memory = (one for at in self._capacity.values() for one, size in at.items() if size)
         if any(numa_nodes >> one & 1 for one in with_memory):
             for resource, at in self.free.items():
                 for one in at:
-                    if not numa_nodes >> one & 1:
+                    if self._groups[one] & ~numa_nodes:
                         away[resource, one], at[one] = at[one], 0
         try:
             yield

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -81,6 +81,15 @@ def test_memory_is_where_the_cpus_are(memory: str, topology: str) -> None:
     node = Node(resolve(four(), spec))
     found = node.place(near("p", "2", must="net/ens1f0", memory="1Gi"))
     assert {block.numa_nodes for block in found.memory} == {1 << 2}
+
+
+def test_memory_that_is_bound_together_with_another_numa_node_is_not_near() -> None:
+    spec = policy(topology={"policy": "BestEffort"}, memory={"policy": "Static"}, **ALLOWED)
+    node = Node(resolve(four(), spec))
+    assert node.place(pod("wide", "5", memory="5Gi")).memory[0].numa_nodes == 0b11
+    with pytest.raises(PlacementError, match=r"near numa/0 \(NUMA node 0\)"):
+        node.place(near("p", "1", must="numa/0", memory="1Gi"))
+    assert node.place(near("q", "1", rather="numa/0", memory="1Gi")).memory[0].numa_nodes == 0b11
 
 
 def test_a_socket_is_all_its_numa_nodes() -> None:
@@ -241,6 +250,7 @@ def test_the_last_cpus_of_a_numa_node_can_be_given_although_it_leaves_none_share
 _PLACES = st.sampled_from(["", "numa/0", "numa/1", "numa/3", "net/ens1f0", "block/sda,numa/1", "?"])
 
 
+@example([(5, "", ""), (1, "numa/0", "")], "BestEffort", "Static")
 @given(
     st.lists(st.tuples(st.integers(1, 6), _PLACES, _PLACES), max_size=6),
     st.sampled_from(["None", "BestEffort", "Restricted", "SingleNUMANode"]),
