@@ -17,6 +17,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import NAMESPACE
 from numapin_campaigns.recording.recording import recording
+from numapin_client.resources import NODE_REPORTS, Key
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.api import AnswerError
@@ -128,6 +129,16 @@ def test_a_pod_is_pinned(lab: InstalledLab) -> None:
     lab.wait_running("owner", "neighbour")
     lab.eventually(lab.reported_exclusive, [True])
     assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
+
+
+def test_the_kubelet_says_which_devices_there_are(lab: InstalledLab) -> None:
+    """Through the folder of its socket, which is mounted read-only."""
+
+    def devices() -> object:
+        found = lab.cluster.api.get(NODE_REPORTS.path(Key(lab.node)))
+        return found["status"].get("devices")
+
+    lab.eventually(devices, {"resources": [], "containers": []})
 
 
 def test_numapins_own_pods_leave_the_exclusive_cpu(lab: InstalledLab) -> None:

@@ -21,11 +21,11 @@ from numapin_enforcer.runtime.generated.podresources_v1_grpc import PodResources
 CALL_TIMEOUT_SECONDS: Final = 2.0
 """The kubelet answers in milliseconds, from memory."""
 
-MOST_BYTES: Final = 4 << 20
-"""Of an answer; a device takes some 60. Source: grpc-go, `defaultClientMaxReceiveMessageSize`."""
+MOST_BYTES: Final = 2 << 20
+"""Of an answer; a device takes some 50."""
 
-MOST_DEVICES: Final = 1 << 16
-"""Of an answer; they take 0.1 s to read and 20 MiB of memory."""
+MOST_DEVICES: Final = 1 << 14
+"""Of an answer; so many take 0.1 s to read, and 14 MiB of memory."""
 
 _PREFIX_BYTES: Final = 5
 """Source: gRPC over HTTP/2, "Length-Prefixed-Message"."""

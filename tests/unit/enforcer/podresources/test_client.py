@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numapin_enforcer.podresources.client import MOST_DEVICES, PodResourcesClient
+from numapin_enforcer.podresources.client import MOST_BYTES, MOST_DEVICES, PodResourcesClient
 from numapin_enforcer.podresources.devices import Devices, Places
 from numapin_enforcer.podresources.interface import PodResourcesError
 from numapin_enforcer.podresources.pod_rows import PodAnswer
@@ -100,8 +100,8 @@ HUGE: dict[str, tuple[Any, str]] = {
         f"more than {MOST_DEVICES} devices",
     ),
     "many bytes": (
-        [pb.ContainerDevices(resource_name="x" * (5 << 20))],
-        r"has \d+ bytes, more than 4194304",
+        [pb.ContainerDevices(resource_name="x" * MOST_BYTES)],
+        rf"has \d+ bytes, more than {MOST_BYTES}",
     ),
 }
 
