@@ -54,6 +54,9 @@ MIN_PAUSE_SECONDS: Final = 0.02
 MAX_PAUSE_SECONDS: Final = 5.0
 """A pod without a sandbox is asked for again after this fraction of its age."""
 
+GUESSED_PAUSE_SECONDS: Final = 1.0
+"""How soon it is checked that a pod was guessed right."""
+
 LONGEST_MESSAGE: Final = 1024
 
 
@@ -201,8 +204,9 @@ class KubeletDevices:
                     pods = frozenset(self._pods.seen)
                     self._answer, self._covered = await kubelet.pods(self._places), pods
         if nameless := self._pods.settle(self._answer, self._covered):
-            await self._ask_names(nameless)
+            await self._ask_names(self._pods.nameless)
             nameless = self._pods.settle(self._answer, self._covered)
+            self._pods.guess(self._answer, self._covered)
         return nameless
 
     def _is_due(self) -> bool:
@@ -234,7 +238,10 @@ class KubeletDevices:
     def _pause_seconds(self, nameless: frozenset[str]) -> float | None:
         now_seconds = self._clock.monotonic()
         pauses = [self._due_seconds - now_seconds]
-        if ages := [now_seconds - seen for uid, seen in self._pods.seen.items() if uid in nameless]:
+        guessed = self._pods.guessed.keys()
+        if guessed:
+            pauses.append(GUESSED_PAUSE_SECONDS)
+        if ages := [now_seconds - self._pods.seen[uid] for uid in nameless - guessed]:
             pauses.append(min(max(min(ages) / AGE_SHARE, MIN_PAUSE_SECONDS), MAX_PAUSE_SECONDS))
         return None if min(pauses) == inf else min(pauses)
 

@@ -131,7 +131,7 @@ def _read_pods(answer: bytes, places: Places) -> PodAnswer:
         name = f"{pod.namespace}/{pod.name}"
         if name in once and (found := rows_of(containers, places)):
             rows[name] = found
-    return PodAnswer(once, rows)
+    return PodAnswer(once, rows, has_doubles=len(once) < len(times))
 
 
 def _entries(devices: Iterable[pb.ContainerDevices]) -> Iterator[Entry]:

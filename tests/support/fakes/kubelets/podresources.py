@@ -87,7 +87,8 @@ class _InMemory:
             name: rows_of(((one, _entries(has)) for one, has in containers.items()), places)
             for name, containers in self.kubelet.pods
         }
-        return PodAnswer(once, {name: has for name, has in rows.items() if has and name in once})
+        found = {name: has for name, has in rows.items() if has and name in once}
+        return PodAnswer(once, found, has_doubles=len(once) < len(rows))
 
     async def _call(self, name: str) -> None:
         is_refused = await self.kubelet.call(name)
