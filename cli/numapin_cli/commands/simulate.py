@@ -39,8 +39,9 @@ JSON object per line from FILE (default: standard input) and writes one answer p
 The answers are those of the kubelet (CPU, Memory, Device and Topology Manager of v1.36), which has
 neither modes nor selectors. With --as-operator each step is answered by the decision of numapin's
 operator: with the policy's mode and selectors, CPUs reserved as the Node says, and none of the
-kubelet's faults; the operator does not know devices, and they are refused. If a scenario cannot be
-read, the error names its line and field, the next one is answered, and the exit status is 1.
+kubelet's faults. Devices are then given first, by a kubelet with the policy's topology whose CPU
+and memory managers are off; CPUs and memory follow them. If a scenario cannot be read, the error
+names its line and field, the next one is answered, and the exit status is 1.
 """
 
 _EPILOG: Final = """\
