@@ -136,9 +136,17 @@ class RealWorld:
         patch = {"metadata": {"ownerReferences": [FOREIGN_OWNER]}}
         await self.admin.merge_patch(NODE_ASSIGNMENTS, Key(node), patch)
 
-    async def add_pod(self, node: str, what: str = "", cpu: str = "2", claim: str = "") -> PodEvent:
-        """A Guaranteed pod that a scheduler has bound to a node; its container uses `claim`."""
+    async def add_pod(
+        self, node: str, what: str = "", cpu: str = "2", claim: str = "", device: str = ""
+    ) -> PodEvent:
+        """A Guaranteed pod that a scheduler has bound to a node.
+
+        Its container uses `claim`, and requests one `device`.
+        """
         body = pod_body(self.name(what or secrets.token_hex(4)), cpu, node=node)
+        if device:
+            body["spec"]["containers"][0]["resources"]["limits"][device] = "1"
+            body["spec"]["containers"][0]["resources"]["requests"][device] = "1"
         if claim:
             body["spec"]["resourceClaims"] = [{"name": "own", "resourceClaimName": claim}]
             body["spec"]["containers"][0]["resources"]["claims"] = [{"name": "own"}]
