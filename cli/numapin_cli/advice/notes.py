@@ -4,16 +4,25 @@ Does no I/O.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
-from numapin_api.cpuset import MemSet
-from numapin_api.schema.plain_assignment import ContainerAssignment
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain_assignment import ContainerAssignment, ContainerDevices
 from numapin_api.topology import Topology
+from numapin_cli.advice.explanation import Line
 from numapin_cli.advice.fate import planned_fates
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
-from numapin_operator.placement import PodView, why_near, why_preferred
+from numapin_operator.observe.assignments.view import AssignmentView
+from numapin_operator.placement import (
+    PodView,
+    devices_as_reported,
+    numa_mask,
+    why_near,
+    why_preferred,
+)
 
 KUBEVIRT: Final = (
     "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
@@ -36,6 +45,11 @@ def notes_of_plan(
     for name, pod, fate in planned_fates(foreseen, pods):
         found = list(memory_notes(fate.entries, topology))
         found += preference_notes(foreseen.picture, pod)
+        if lacks := _lacking(assignment, pod):
+            found.append(
+                f"the kubelet chooses its devices of {' and '.join(lacks)} when it starts; this "
+                "plan does not know them, and they have no say in it"
+            )
         if launches_dedicated(pod):
             found.append(KUBEVIRT)
         if found:
@@ -80,3 +94,49 @@ def _farthest(entry: ContainerAssignment, bare: MemSet, topology: Topology) -> i
     return max(
         (rows[one][column[other]] for one in own if one in rows for other in bare), default=0
     )
+
+
+def device_lines(assignment: AssignmentView | None, pod: PodView, uid: str) -> Iterator[Line]:
+    """Which devices the containers of a pod have, where, and whether their CPUs are near.
+
+    Only of devices with NUMA nodes, on a node whose kubelet is asked; `uid` is that of its cgroups.
+    """
+    status = assignment.status.devices if assignment is not None else None
+    topology = assignment.topology if assignment is not None else None
+    if assignment is None or status is None or topology is None:
+        return
+    cpus = {one.container: one.cpus for one in assignment.spec.containers if one.pod_uid == uid}
+    names = {one.name for one in pod.containers}
+    for row in status.containers:
+        if row.pod_uid == uid and row.container in names:
+            yield Line(row.container, _device(row, cpus.get(row.container, CpuSet()), topology))
+    if lacks := _lacking(assignment, replace(pod, uid=uid)):
+        why = f": {status.message}" if status.message else ""
+        text = f"the node has not reported which {' and '.join(lacks)} it has{why}"
+        yield Line("devices", f"{text}; a new pod waits 2 s, then CPUs are chosen without")
+
+
+def _lacking(assignment: AssignmentView | None, pod: PodView) -> tuple[str, ...]:
+    """The resources of which it is not known which devices a pod has."""
+    if assignment is None or assignment.topology is None:
+        return ()
+    everywhere = numa_mask(one.id for one in assignment.topology.numa_nodes)
+    devices = devices_as_reported(assignment.status.devices, everywhere)
+    return devices.lacks(pod) if devices is not None else ()
+
+
+def _device(row: ContainerDevices, cpus: CpuSet, topology: Topology) -> str:
+    named = (
+        f" ({', '.join(row.ids)}{', ..' if row.count > len(row.ids) else ''})" if row.ids else ""
+    )
+    has = f"{row.count} {row.resource}{named}"
+    if not row.numa_nodes:
+        return f"{has}, near no NUMA node that is known"
+    has = f"{has} on NUMA node{'s' if len(row.numa_nodes) > 1 else ''} {row.numa_nodes}"
+    where = MemSet(node for node, there in topology.numa_cpus.items() if there & cpus)
+    if not where:
+        return has
+    if where <= row.numa_nodes:
+        return f"{has}, near its CPUs"
+    near = "near some" if where & row.numa_nodes else "far from all"
+    return f"{has}, {near} of its CPUs, which are on {where}"

@@ -12,7 +12,7 @@ from numapin_api.topology import Topology
 from numapin_cli.advice.eligibility import why_shared
 from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.fate import Fate, Standing, all_cpus, fate_in, gives, written_fate
-from numapin_cli.advice.notes import KUBEVIRT, memory_notes, preference_notes
+from numapin_cli.advice.notes import KUBEVIRT, device_lines, memory_notes, preference_notes
 from numapin_cli.advice.question import Question, TooManyTriesError
 from numapin_cli.advice.remedies.edits import edits
 from numapin_cli.advice.remedies.releases import holders, releases
@@ -49,6 +49,20 @@ def explain_pod(
         reported: what the enforcer of the pod's node reports; None if that is not known.
         now: the time in seconds since 1970; without it no container is moved to make room.
     """
+    explained = _explained(state, pod, others, reported, now)
+    if not pod.node or pod.terminal:
+        return explained
+    lines = device_lines(state.assignments.get(pod.node), pod, _uid_on_node(state, pod))
+    return replace(explained, facts=(*explained.facts, *lines))
+
+
+def _explained(
+    state: ClusterState,
+    pod: PodView,
+    others: Sequence[str],
+    reported: NodeState | None,
+    now: float | None,
+) -> Explanation:
     subject = f"pod {pod.namespace}/{pod.name}"
     if pod.terminal:
         why = ("it has ended; what it had is given to others once nothing of it runs",)

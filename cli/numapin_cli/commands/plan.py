@@ -47,8 +47,8 @@ those of one run. They replace those that the cluster has of it. Objects of othe
 those in the output of helm template, are left out, which is said on standard error.
 
 Of the pods that -f gives it says why they share CPUs, or which container does; which prefer a NUMA
-node (placement.numaNodes); which have memory on NUMA nodes without CPUs; and which run virtual
-machines of KubeVirt with dedicated CPUs.
+node (placement.numaNodes); which have memory on NUMA nodes without CPUs; which request devices
+that the kubelet has not chosen yet; and which run virtual machines of KubeVirt with dedicated CPUs.
 
 The exit status is 1 if the policy cannot be put in force on a node.
 """

@@ -175,3 +175,95 @@ async def test_the_memory_of_a_placed_pod_is_explained(tmp_path: Path, capsys: C
     main(["explain", "large", "--cluster", str(tmp_path / "now.json"), "-o", "json"])
     (found,) = json.loads(capsys.readouterr().out)["explanations"]
     assert "memory of container main is on NUMA node 2" in found["why"][0]
+
+
+NIC = "example.com/nic"
+NEAR_1 = {"resource": NIC, "numaNodes": "1", "count": 1, "ids": ["nic1"]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message", "expected"),
+    [
+        pytest.param(
+            [NEAR_1],
+            None,
+            [
+                "1 example.com/nic (nic1) on NUMA node 1, far from all of its CPUs, which are on 0",
+            ],
+            id="far",
+        ),
+        pytest.param(
+            [NEAR_1 | {"numaNodes": "0-1", "ids": []}],
+            None,
+            ["1 example.com/nic on NUMA nodes 0-1, near its CPUs"],
+            id="near",
+        ),
+        pytest.param(
+            [NEAR_1 | {"numaNodes": ""}],
+            None,
+            ["1 example.com/nic (nic1), near no NUMA node that is known"],
+            id="nowhere",
+        ),
+        pytest.param(
+            [],
+            "the kubelet does not answer",
+            [
+                "the node has not reported which example.com/nic it has: the kubelet does not "
+                "answer; a new pod waits 2 s, then CPUs are chosen without",
+            ],
+            id="not-reported",
+        ),
+    ],
+)
+async def test_the_devices_of_a_pod_are_explained(
+    rows: list[dict[str, Any]],
+    message: str | None,
+    expected: list[str],
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    asking = pod_body("a", "2")
+    for amounts in asking["spec"]["containers"][0]["resources"].values():
+        amounts[NIC] = "1"
+    world = await living_cluster(
+        asking,
+        spec={"reserved": {"cpus": "0"}},
+        topology=parse_machine(json.dumps(CXL), "machine.json"),
+    )
+    devices: dict[str, Any] = {
+        "resources": [{"resource": NIC, "numaNodes": "1", "count": 1}],
+        "containers": [one | {"podUID": "uid-a", "container": "main"} for one in rows],
+    }
+    world.cluster.assignments["node-1"]["status"]["devices"] = devices | (
+        {"message": message} if message else {}
+    )
+    (tmp_path / "now.json").write_text(world.dump())
+    main(["explain", "a", "--cluster", str(tmp_path / "now.json"), "-o", "json"])
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert [one["text"] for one in found["facts"] if NIC in one["text"]] == expected
+    main(["explain", "a", "--cluster", str(tmp_path / "now.json")])
+    assert NIC in " ".join(capsys.readouterr().out.split())
+
+
+async def test_a_plan_says_that_devices_are_not_known_yet(tmp_path: Path, capsys: Capture) -> None:
+    world = await living_cluster(
+        spec={"reserved": {"cpus": "0"}}, topology=parse_machine(json.dumps(CXL), "machine.json")
+    )
+    nic = {"resource": NIC, "numaNodes": "1", "count": 1}
+    world.cluster.assignments["node-1"]["status"]["devices"] = {"resources": [nic]}
+    (tmp_path / "now.json").write_text(world.dump())
+    asking = pod("new", "1Gi")
+    asking["spec"]["containers"][0]["resources"]["limits"][NIC] = "1"
+    (tmp_path / "pod.yaml").write_text(yaml.safe_dump(asking))
+    files = ("--cluster", str(tmp_path / "now.json"), "-f", str(tmp_path / "pod.yaml"))
+    assert main(["plan", *files, "--node", "node-1", "-o", "json"]) == 0
+    (node,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert node["notes"] == [
+        {
+            "pod": "shop/new",
+            "notes": [
+                "the kubelet chooses its devices of example.com/nic when it starts; this plan does "
+                "not know them, and they have no say in it"
+            ],
+        }
+    ]

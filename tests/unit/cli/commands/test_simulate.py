@@ -93,8 +93,13 @@ def test_as_operator_cpus_follow_the_devices_that_the_kubelet_gives(
     """The kubelet aligns devices alone; when CPUs near them are out, it is too late."""
     two = {"topology": {"policy": "SingleNUMANode"}, "reserved": {"cpus": "0"}}
     nics = [{"id": "n0", "numaNodes": [1]}, {"id": "n1", "numaNodes": [1]}]
-    steps = [{"add": asks_for_nic("a")}, {"add": pod_body("big", "4")}, {"add": asks_for_nic("b")}]
-    steps += [{"remove": "a"}, {"add": asks_for_nic("c")}, {"add": asks_for_nic("d")}]
+    steps: list[dict[str, Any]] = [{"add": asks_for_nic("a")}, {"add": pod_body("big", "4")}]
+    steps += [
+        {"add": asks_for_nic("b")},
+        {"remove": "a"},
+        {"add": asks_for_nic("c")},
+        {"add": asks_for_nic("d")},
+    ]
     asked = scenario(
         machine=machine_document(machine(8, numa_nodes=2)),
         policy=two,
