@@ -1,7 +1,6 @@
 """Every recorded answer of the kubelet, given again by the planner and by the command."""
 
 import importlib.util
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from numapin_api.cpuset import MemSet
+from numapin_api.schema.plain_assignment import ContainerDevices, DeviceCount, DevicesStatus
 from numapin_cli.commands.simulate import answer
 from numapin_cli.inputs.machines import Machines
 from numapin_cli.inputs.scenario import Scenario, parse_scenario
@@ -25,8 +26,6 @@ from numapin_operator.placement import (
     PodView,
     resolve,
 )
-from numapin_operator.placement.devicemanager.given import OfPod
-from numapin_operator.placement.devicemanager.pool import counts
 
 Given = list[tuple[str, int, object]] | None
 
@@ -186,10 +185,13 @@ def test_devices_that_are_given_lead_to_the_same_cpus_and_memory() -> None:
 def _with_given_devices(played: Scenario) -> Iterator[tuple[Given, Given]]:
     """What each pod that fits gets where devices are chosen, and where they are given."""
     policy = resolve(played.topology, played.policy, KUBELET)
-    given: dict[str, OfPod] = {}
-    there = {name: counts(each) for name, each in played.devices.items()}
-    devices = NodeDevices({name: each for name, each in there.items() if any(each)}, given)
-    kubelet, node = Node(policy, played.devices), Node(replace(policy, devices=devices))
+    there = tuple(
+        DeviceCount(name, 1, MemSet.from_mask(one.numa_nodes))
+        for name, each in played.devices.items()
+        if any(one.numa_nodes for one in each)
+        for one in each
+    )
+    kubelet, node = Node(policy, played.devices), Node(policy)
     for step in played.steps:
         pod = step.add
         if pod is None:
@@ -201,22 +203,25 @@ def _with_given_devices(played: Scenario) -> Iterator[tuple[Given, Given]]:
         except PlacementError:
             continue
         if pod.qos in played.policy.pods.qos_classes:
-            given[pod.uid] = _listed(pod, chosen, played.devices)
+            listed = DevicesStatus(None, there, _listed(pod, chosen, played.devices))
+            everywhere = policy.hint_merger.everywhere
+            node.policy = replace(policy, devices=NodeDevices(listed, everywhere))
             yield _facts(chosen), _facts(_placed(node, pod))
             node.release(pod.uid)
             node.adopt(_without_devices(chosen))
 
 
-def _listed(pod: PodView, chosen: PodAllocation, devices: Devices) -> OfPod:
+def _listed(pod: PodView, chosen: PodAllocation, devices: Devices) -> tuple[ContainerDevices, ...]:
     """What the kubelet lists of a pod's devices: ordinary init containers are left out."""
     near = {(name, one.id): one.numa_nodes for name, each in devices.items() for one in each}
     init = {one.name for one in pod.containers if one.kind is ContainerKind.INIT}
-    return {
-        (one.name, grant.resource): Counter(near[grant.resource, each] for each in grant.ids)
+    return tuple(
+        ContainerDevices(pod.uid, one.name, name, 1, MemSet.from_mask(near[name, each]))
         for one in chosen.containers
         if one.name not in init
-        for grant in one.devices
-    }
+        for name, ids in one.devices
+        for each in ids
+    )
 
 
 def _placed(node: Node, pod: PodView) -> PodAllocation | None:

@@ -16,13 +16,7 @@ from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
 from numapin_operator.observe.assignments.view import AssignmentView
-from numapin_operator.placement import (
-    PodView,
-    devices_as_reported,
-    numa_mask,
-    why_near,
-    why_preferred,
-)
+from numapin_operator.placement import NodeDevices, PodView, numa_mask, why_near, why_preferred
 
 KUBEVIRT: Final = (
     "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
@@ -118,11 +112,12 @@ def device_lines(assignment: AssignmentView | None, pod: PodView, uid: str) -> I
 
 def _lacking(assignment: AssignmentView | None, pod: PodView) -> tuple[str, ...]:
     """The resources of which it is not known which devices a pod has."""
-    if assignment is None or assignment.topology is None:
+    topology = assignment.topology if assignment is not None else None
+    status = assignment.status.devices if assignment is not None else None
+    if topology is None or status is None:
         return ()
-    everywhere = numa_mask(one.id for one in assignment.topology.numa_nodes)
-    devices = devices_as_reported(assignment.status.devices, everywhere)
-    return devices.lacks(pod) if devices is not None else ()
+    everywhere = numa_mask(one.id for one in topology.numa_nodes)
+    return NodeDevices(status, everywhere).lacks(pod)
 
 
 def _device(row: ContainerDevices, cpus: CpuSet, topology: Topology) -> str:

@@ -20,7 +20,6 @@ from numapin_operator.placement.cpumanager.crossing import crossing_groups
 from numapin_operator.placement.devicemanager.given import (
     AwaitsDevices,
     NodeDevices,
-    devices_as_reported,
 )
 from numapin_operator.placement.devicemanager.pool import NO_DEVICES, Device, Devices
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
@@ -131,7 +130,6 @@ __all__ = [
     "container_memory",
     "cpu_reservation_mismatch",
     "crossing_groups",
-    "devices_as_reported",
     "dropped",
     "entries_by_pod",
     "exclusive_cpus",

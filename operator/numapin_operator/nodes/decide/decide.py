@@ -24,10 +24,10 @@ from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_a
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import (
+    NodeDevices,
     NodePolicy,
     Plan,
     PolicyError,
-    devices_as_reported,
     free_hugepages,
     mark_outdated,
     plan_with,
@@ -218,15 +218,14 @@ def as_reported(
 
     Pods of `awaited` are not placed before their devices are known.
     """
+    devices, everywhere = assignment.status.devices, policy.hint_merger.everywhere
     return replace(
         policy,
         free_hugepages=free_hugepages(assignment.status.free_hugepages),
         allocatable=node.allocatable,
         used_memory=used_memory(assignment.status.unbound_memory),
         claims={one.claim_uid: one.cpus for one in assignment.status.claims},
-        devices=devices_as_reported(
-            assignment.status.devices, policy.hint_merger.everywhere, awaited
-        ),
+        devices=NodeDevices(devices, everywhere, awaited) if devices is not None else None,
     )
 
 

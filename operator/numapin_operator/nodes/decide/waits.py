@@ -27,8 +27,8 @@ from numapin_operator.nodes.decide.decision import (
 )
 from numapin_operator.placement import (
     AwaitsDevices,
+    NodeDevices,
     PodView,
-    devices_as_reported,
     numa_mask,
     pod_cpus,
 )
@@ -85,9 +85,9 @@ def lacking_devices(picture: NodePicture) -> Mapping[str, tuple[str, ...]]:
     if not asking or assignment is None or topology is None:
         return {}
     everywhere = numa_mask(one.id for one in topology.numa_nodes)
-    devices = devices_as_reported(assignment.status.devices, everywhere)
-    if devices is None:
+    if assignment.status.devices is None:
         return {}
+    devices = NodeDevices(assignment.status.devices, everywhere)
     found = ((pod.uid, devices.lacks(pod)) for pod in picture.pods if pod.uid in asking)
     return {uid: lacks for uid, lacks in found if lacks}
 

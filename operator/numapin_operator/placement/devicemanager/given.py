@@ -9,11 +9,10 @@ that are already allocated.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from types import MappingProxyType
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
-from numapin_api.schema.plain_assignment import DevicesStatus
+from numapin_api.schema.plain_assignment import ContainerDevices, DeviceCount, DevicesStatus
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask
 from numapin_operator.placement.requests import (
     Amounts,
@@ -31,25 +30,45 @@ from numapin_operator.placement.topologymanager.device_hints import (
 )
 from numapin_operator.placement.topologymanager.hints import Impossible
 
-OfPod = Mapping[tuple[str, str], DeviceCounts]
-"""The devices of a pod by the names of the container and the resource."""
+MOST_GROUPS: Final = 8
+"""Different groups of several NUMA nodes that devices of a resource may be near, such as sockets:
+a search among more takes long, and they have no say."""
 
-_NOTHING: Final[OfPod] = MappingProxyType({})
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeDevices:
     """The devices of a node, and who has them, as its kubelet says.
 
+    It is read as far as it is asked for. NUMA nodes that the machine does not have are left out.
+
     Attributes:
-        there: all devices of each resource of which at least one has NUMA nodes.
-        given: the devices of each pod, by its UID.
+        status: what the node reports.
+        everywhere: the NUMA nodes of the machine.
         awaited: UIDs of the pods that are not placed before the kubelet has said what they have.
     """
 
-    there: Mapping[str, DeviceCounts]
-    given: Mapping[str, OfPod]
+    status: DevicesStatus
+    everywhere: NumaMask
     awaited: frozenset[str] = frozenset()
+
+    @cached_property
+    def there(self) -> Mapping[str, DeviceCounts]:
+        """All devices of each resource of which at least one has NUMA nodes."""
+        found: dict[str, Counter[NumaMask]] = {}
+        for row in self.status.resources:
+            found.setdefault(row.resource, Counter())[self._near(row)] += row.count
+        return {name: each for name, each in found.items() if any(each) and not are_too_many(each)}
+
+    @cached_property
+    def _rows(self) -> Mapping[str, list[ContainerDevices]]:
+        """The rows of each pod."""
+        found: dict[str, list[ContainerDevices]] = {}
+        for row in self.status.containers:
+            found.setdefault(row.pod_uid, []).append(row)
+        return found
+
+    def _near(self, row: DeviceCount | ContainerDevices) -> NumaMask:
+        return NumaMask(row.numa_nodes.mask & self.everywhere)
 
     def lacks(self, pod: PodView) -> tuple[str, ...]:
         """Of which resources it is not known which devices a pod has, or not of all of them.
@@ -68,37 +87,24 @@ class NodeDevices:
 
     def of(self, uid: str, container: str, resource: str) -> Counter[NumaMask]:
         """The devices of one container."""
-        return Counter(self.given.get(uid, _NOTHING).get((container, resource), {}))
+        found = Counter[NumaMask]()
+        for row in self._rows.get(uid, ()):
+            if (row.container, row.resource) == (container, resource):
+                found[self._near(row)] += row.count
+        return found
 
     def near(self, uid: str, containers: Collection[str]) -> NumaMask:
         """The NUMA nodes of all devices of some containers of a pod."""
         joined = NO_NUMA_NODES
-        for (container, _), counts in self.given.get(uid, _NOTHING).items():
-            if container in containers:
-                for numa_nodes in counts:
-                    joined |= numa_nodes
+        for row in self._rows.get(uid, ()):
+            if row.container in containers:
+                joined |= self._near(row)
         return joined
 
 
-def devices_as_reported(
-    status: DevicesStatus | None, everywhere: NumaMask, awaited: frozenset[str] = frozenset()
-) -> NodeDevices | None:
-    """The devices of a node by its report; None if its kubelet is not asked.
-
-    NUMA nodes that the machine does not have are left out.
-    """
-    if status is None:
-        return None
-    there: dict[str, Counter[NumaMask]] = {}
-    for row in status.resources:
-        counts = there.setdefault(row.resource, Counter())
-        counts[NumaMask(row.numa_nodes.mask & everywhere)] += row.count
-    given: dict[str, dict[tuple[str, str], Counter[NumaMask]]] = {}
-    for one in status.containers:
-        of_pod = given.setdefault(one.pod_uid, {})
-        counts = of_pod.setdefault((one.container, one.resource), Counter())
-        counts[NumaMask(one.numa_nodes.mask & everywhere)] += one.count
-    return NodeDevices(there, given, awaited)
+def are_too_many(counts: DeviceCounts) -> bool:
+    """Whether devices are near too many different groups of NUMA nodes; see `MOST_GROUPS`."""
+    return sum(near.bit_count() > 1 for near in counts) > MOST_GROUPS
 
 
 class AwaitsDevices(NamedTuple):
@@ -127,8 +133,8 @@ class GivenDevices:
     preferred, wherever they are.
     """
 
-    def __init__(self, node: NodeDevices, pod: PodView, everywhere: NumaMask) -> None:
-        self._node, self._pod, self._everywhere = node, pod, everywhere
+    def __init__(self, node: NodeDevices, pod: PodView) -> None:
+        self._node, self._pod = node, pod
         self._lacks = node.lacks(pod)
 
     def hints(self, asked: Amounts, container: str | None) -> tuple[DeviceHints | Impossible, ...]:
@@ -143,12 +149,13 @@ class GivenDevices:
             given = self._of_pod(resource) if container is None else self._of(resource, container)
             wanted = count - given.pop(NO_NUMA_NODES, 0)
             known = min(wanted, given.total())
-            if known > 0:
-                every, everywhere = Counter(there) | given, self._everywhere
-                found = device_hints(DeviceRequest(resource, known), every, given, everywhere)
+            every = Counter(there) | given
+            if known > 0 and not are_too_many(every):
+                request = DeviceRequest(resource, known)
+                found = device_hints(request, every, given, self._node.everywhere)
                 if isinstance(found, DeviceHints) and known < wanted:
-                    request = DeviceRequest(resource, wanted)
-                    fewest = fewest_numa_nodes(request, every, found.numa_nodes)
+                    whole = DeviceRequest(resource, wanted)
+                    fewest = fewest_numa_nodes(whole, every, found.numa_nodes)
                     found = found._replace(fewest=fewest)
                 if found is not None:
                     yield found

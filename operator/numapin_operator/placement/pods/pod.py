@@ -5,7 +5,7 @@ from collections.abc import Callable
 from numapin_operator.placement.allocations import ContainerAllocation, PodAllocation, mems_of
 from numapin_operator.placement.cpumanager.pod_cpus import PodCpus
 from numapin_operator.placement.cpumanager.pool import CpuPool
-from numapin_operator.placement.devicemanager.given import GivenDevices, NodeDevices
+from numapin_operator.placement.devicemanager.given import GivenDevices
 from numapin_operator.placement.devicemanager.pod_devices import PodDevices
 from numapin_operator.placement.devicemanager.pool import DevicePool
 from numapin_operator.placement.errors import PlacementError
@@ -64,11 +64,8 @@ class PodPlacement:
         if self._there is not None:
             self._devices = PodDevices(self._there, policy.hint_merger.everywhere)
         prefers = self._prefers if self._preference else None
-        near = self._devices if policy.devices is None else self._given(policy.devices)
-        self._hints = HintFinder(policy, self._cpus, self._memory, near, prefers)
-
-    def _given(self, devices: NodeDevices) -> GivenDevices:
-        return GivenDevices(devices, self._pod, self._policy.hint_merger.everywhere)
+        given = policy.devices and GivenDevices(policy.devices, self._pod)
+        self._hints = HintFinder(policy, self._cpus, self._memory, given or self._devices, prefers)
 
     def _prefers(self, count: int, free: CpuMask, asked: Amounts) -> Choose:
         spreads = self._preference == SPREAD

@@ -13,9 +13,9 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain_assignment import ContainerDevices, DeviceCount, DevicesStatus
 from numapin_operator.placement import (
     Node,
+    NodeDevices,
     PlacementError,
     PodView,
-    devices_as_reported,
     mark_outdated,
     plan_with,
     resolve,
@@ -52,7 +52,7 @@ def node_of(alignment: str, there: str, rows: Rows, scope: str = "Container", **
     """Two NUMA nodes of 8 CPUs each, CPU 0 reserved; pod `a` has these NICs."""
     spec = policy(topology={"policy": alignment, "scope": scope}, **more)
     resolved = resolve(machine(16, numa_nodes=2), spec)
-    devices = devices_as_reported(reported(there, {"a": rows}), resolved.hint_merger.everywhere)
+    devices = NodeDevices(reported(there, {"a": rows}), resolved.hint_merger.everywhere)
     return Node(replace(resolved, devices=devices))
 
 
@@ -188,7 +188,7 @@ def test_two_resources_that_are_apart_are_named_both() -> None:
             ContainerDevices("a", "c0", GPU, 1, MemSet((1,))),
         ),
     )
-    devices = devices_as_reported(status, resolved.hint_merger.everywhere)
+    devices = NodeDevices(status, resolved.hint_merger.everywhere)
     with pytest.raises(PlacementError) as refused:
         Node(replace(resolved, devices=devices)).place(pod_of("a", container("c0", nic=1, gpu=1)))
     assert str(refused.value).startswith(
@@ -215,7 +215,7 @@ def test_late_rows_change_no_pod_that_is_placed() -> None:
     resolved = resolve(machine(16, numa_nodes=2), spec)
     before = plan_with(resolved, None, [ONE], NO_UIDS).spec
     everywhere = resolved.hint_merger.everywhere
-    devices = devices_as_reported(reported("0 1", {"a": {"c0": "1"}}), everywhere)
+    devices = NodeDevices(reported("0 1", {"a": {"c0": "1"}}), everywhere)
     known = replace(resolved, devices=devices)
     after = plan_with(known, before, [ONE], NO_UIDS).spec
     assert after == before
@@ -229,9 +229,20 @@ def test_a_pod_waits_for_what_the_node_has_not_reported() -> None:
     everywhere, awaited = resolved.hint_merger.everywhere, frozenset("ab")
     for row, held in (("", ["a"]), ("1 1", ["a"]), ("1", [])):
         status = reported("0 1", {"a": {"c0": row}})
-        devices = devices_as_reported(status, everywhere, awaited)
+        devices = NodeDevices(status, everywhere, awaited)
         plan = plan_with(replace(resolved, devices=devices), None, [ONE, other], NO_UIDS)
         assert [one.pod.uid for one in plan.waiting] == held
         assert {one.pod_uid for one in plan.spec.containers} == {"a", "b"} - set(held)
         assert plan.spec.unassigned == ()
         assert plan.spec.refused == ()
+
+
+def test_devices_near_many_groups_of_numa_nodes_have_no_say() -> None:
+    """No machine has such ones, and a search among them takes long: a node that lies gains none."""
+    pairs = [MemSet((0, other)) for other in range(1, 12)]
+    resolved = resolve(machine(96, numa_nodes=12), policy(topology={"policy": "BestEffort"}))
+    far = (ContainerDevices("a", "c0", NIC, 1, MemSet((10, 11))),)
+    for there, expected in ((pairs[:7], "10"), (pairs, "0"), (pairs[:8], "0")):
+        status = DevicesStatus(None, tuple(DeviceCount(NIC, 1, each) for each in there), far)
+        devices = NodeDevices(status, resolved.hint_merger.everywhere)
+        assert near(Node(replace(resolved, devices=devices)), ONE) == {"c0": expected}
