@@ -49,20 +49,6 @@ def explain_pod(
         reported: what the enforcer of the pod's node reports; None if that is not known.
         now: the time in seconds since 1970; without it no container is moved to make room.
     """
-    explained = _explained(state, pod, others, reported, now)
-    if not pod.node or pod.terminal:
-        return explained
-    lines = device_lines(state.assignments.get(pod.node), pod, _uid_on_node(state, pod))
-    return replace(explained, facts=(*explained.facts, *lines))
-
-
-def _explained(
-    state: ClusterState,
-    pod: PodView,
-    others: Sequence[str],
-    reported: NodeState | None,
-    now: float | None,
-) -> Explanation:
     subject = f"pod {pod.namespace}/{pod.name}"
     if pod.terminal:
         why = ("it has ended; what it had is given to others once nothing of it runs",)
@@ -79,6 +65,7 @@ def _explained(
         _policy(state, pod.node),
         fate.reason,
         tuple(filter(None, (fate.message,))),
+        tuple(device_lines(state.assignments.get(pod.node), pod, _uid_on_node(state, pod))),
     )
     match fate.standing:
         case Standing.PLACED | Standing.RESIZE_WAITS:
@@ -163,7 +150,7 @@ def _placed(
     ready = reported.ready if reported is not None and not reported.is_ready else None
     if reported is not None and ready is not None and ready.message:
         why = (*why, f"the enforcer reports {reported.readiness}: {ready.message}")
-    return replace(base, is_well=all_in_force, facts=tuple(facts), why=why)
+    return replace(base, is_well=all_in_force, facts=(*facts, *base.facts), why=why)
 
 
 def _sharing(base: Explanation, question: Question, fate: Fate) -> Explanation:

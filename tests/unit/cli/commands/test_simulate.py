@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from numapin_api.hardware.machine_file import machine_document
 from numapin_cli.main import main
-from support.values.placement import machine, pod_body
+from support.values.placement import pod_body
 
 MACHINE = {
     "cpus": [[cpu, cpu, 0, -1, 0] for cpu in range(4)],
@@ -77,47 +76,6 @@ def test_devices_are_answered_by_id(machines: Path, capsys: pytest.CaptureFixtur
         "wanted 1 of example.com/nic, none free",
     )
     assert again == first
-
-
-def asks_for_nic(uid: str) -> dict[str, Any]:
-    """A Guaranteed pod of one CPU and one NIC."""
-    made = pod_body(uid)
-    for amounts in made["spec"]["containers"][0]["resources"].values():
-        amounts["example.com/nic"] = "1"
-    return made
-
-
-def test_as_operator_cpus_follow_the_devices_that_the_kubelet_gives(
-    machines: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The kubelet aligns devices alone; when CPUs near them are out, it is too late."""
-    two = {"topology": {"policy": "SingleNUMANode"}, "reserved": {"cpus": "0"}}
-    nics = [{"id": "n0", "numaNodes": [1]}, {"id": "n1", "numaNodes": [1]}]
-    steps: list[dict[str, Any]] = [{"add": asks_for_nic("a")}, {"add": pod_body("big", "4")}]
-    steps += [
-        {"add": asks_for_nic("b")},
-        {"remove": "a"},
-        {"add": asks_for_nic("c")},
-        {"add": asks_for_nic("d")},
-    ]
-    asked = scenario(
-        machine=machine_document(machine(8, numa_nodes=2)),
-        policy=two,
-        devices={"example.com/nic": nics},
-        steps=steps,
-    )
-    assert run(machines, asked, flags=("--as-operator",)) == 0
-    (answered,), _ = answers(capsys)
-    first, big, near, _, last, none = answered["steps"]
-    assert first["containers"]["c"] == {
-        "cpus": "4",
-        "mems": "",
-        "memory": [],
-        "devices": {"example.com/nic": ["n0"]},
-    }
-    assert big["reason"] == "TopologyAffinityError"
-    assert (near["containers"]["c"]["cpus"], last["containers"]["c"]["cpus"]) == ("5", "4")
-    assert (none["admitted"], none["reason"]) == (False, "TopologyAffinityError")
 
 
 def test_it_reads_standard_input_and_an_inline_machine(
