@@ -31,7 +31,7 @@ from numapin_operator.nodes.moves.telling import NobodyTold, Telling
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.policies.status_writer import StatusWriter
 from numapin_operator.telemetry.states import Written
-from numapin_operator.telemetry.table import METRICS, REFUSALS, WRITES
+from numapin_operator.telemetry.table import METRICS, REFUSALS, WITHOUT_DEVICES, WRITES
 from numapin_operator.telemetry.write_results import result_of
 
 LINES_AT_ONCE: Final = 20
@@ -158,6 +158,8 @@ class Outputs:
             self.events.offer([refusal], what)
             self.meter.add(REFUSALS, refusal.reason)
         lacking = lacking_devices(picture)
+        if without := lacking.keys() & {one.pod_uid for one in after.spec.containers}:
+            self.meter.add(WITHOUT_DEVICES, by=len(without))
         written = notices_of_written(before, after.spec, pods, after.topology, lacking)
         if governing is not None and after.topology is not None:
             written = with_places(written, pods, after.topology, governing.spec)

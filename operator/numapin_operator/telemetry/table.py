@@ -50,6 +50,12 @@ REFUSALS: Final = Metric(
     ("reason",),
     begins_with=tuple((str(reason),) for reason in REFUSAL_REASONS),
 )
+WITHOUT_DEVICES: Final = Metric(
+    "numapin_placed_without_devices_total",
+    Kind.COUNTER,
+    "Pods that were placed before their node reported which devices they have.",
+    begins_with=((),),
+)
 EVICTIONS: Final = Metric(
     "numapin_evictions_total",
     Kind.COUNTER,
@@ -130,6 +136,7 @@ METRICS: Final = (
     PLAN_SECONDS,
     WRITES,
     REFUSALS,
+    WITHOUT_DEVICES,
     EVICTIONS,
     EVICTIONS_WAITING,
     NODES,
