@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from numapin_client.client import ApiClient, connect
 from numapin_client.errors import LoginError
@@ -21,7 +21,6 @@ from numapin_daemon.probes.health import LoopHealth
 from numapin_daemon.probes.server import AddressError, serve_probes
 from numapin_daemon.telemetry.export import exporting
 from numapin_daemon.telemetry.exposition import MetricsPage
-from numapin_daemon.telemetry.span import SpanSink
 from numapin_enforcer.agent import RETRY_SECONDS, Agent
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopy, LocalCopyWriter
@@ -43,6 +42,7 @@ from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.measuring import build_metrics, trace
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.heartbeat import Heartbeat, Progress
@@ -69,15 +69,13 @@ from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
 from numapin_enforcer.systemd.interface import ServiceManager
 from numapin_enforcer.systemd.updater import SliceUpdater
-from numapin_enforcer.telemetry.node_metrics import NodeMetrics
-from numapin_enforcer.telemetry.node_traces import NodeTraces
-from numapin_enforcer.telemetry.promised import promised_values
-from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
-from numapin_enforcer.telemetry.table import PASS_AGE, STARTS
 from numapin_enforcer.threads.check import ThreadCheck
 from numapin_enforcer.threads.reader import ThreadReader
+
+if TYPE_CHECKING:
+    from numapin_enforcer.lister.serving import PodResourcesServer
 
 _PACKAGES: Final = {"grpclib": "grpclib", "google": "protobuf", "google.protobuf": "protobuf"}
 
@@ -143,13 +141,13 @@ async def _run(settings: Settings) -> None:
         parts = _build(settings, api, runtime, wake)
         agent = parts.agent
         agent.progress = progress
-        metrics = _build_metrics(settings, parts)
+        metrics = build_metrics(settings, agent, parts.objects.assignment.age_seconds)
         about = {"k8s.node.name": settings.node_name}
         sent = await stack.enter_async_context(
             exporting("numapin-enforcer", about, metrics.meter, os.environ, MOST_SPANS)
         )
         if sent.traces is not None:
-            _trace(agent, metrics, sent.traces)
+            trace(agent, metrics, sent.traces)
         agent.inputs.remarks = tuple(filter(None, (unprioritized, sent.problem)))
         page = MetricsPage(metrics.meter.collect).text
         health = replace(agent.reporter.health.health(), metrics=page)
@@ -170,13 +168,17 @@ class _Parts(NamedTuple):
     objects: OwnObjects
     events: EventPoster
     lease: NodeLease
+    answers: "PodResourcesServer | None"
+    """None unless its socket is named."""
 
 
 def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any, None]]:
     """Everything that runs until the program ends, by name."""
     agent, followers = parts.agent, parts.agent.followers
     names = followers.containers.names
+    answers = {"pod-resources": parts.answers.run()} if parts.answers is not None else {}
     return {
+        **answers,
         "agent": agent.run(),
         "objects": parts.objects.run(),
         "local-copy": agent.inputs.local_copy.run(),
@@ -207,6 +209,16 @@ def _systemd(settings: Settings) -> ServiceManager:
     return SystemdClient(settings.systemd_socket)
 
 
+def _answers(settings: Settings, most_age_seconds: float) -> "PodResourcesServer | None":
+    """What answers exporters, imported only where its socket is named."""
+    ours, kubelet = settings.serve_pod_resources, settings.pod_resources_socket
+    if ours is None or kubelet is None:
+        return None
+    from numapin_enforcer.lister.serving import PodResourcesServer  # noqa: PLC0415
+
+    return PodResourcesServer(ours, kubelet, most_age_seconds)
+
+
 def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event) -> _Parts:
     publisher = Publisher(api, settings.node_name)
     objects = OwnObjects(api, settings.node_name, publisher, wake)
@@ -221,11 +233,14 @@ def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio
     threads = ThreadCheck(ThreadReader(mounts, settings.procfs))
     foreign = ForeignTasks(KernelCounters(mounts, settings.procfs))
     enforcing = Enforcing(inputs.acceptance, inputs.local_copy, pods, threads, foreign)
-    reporter = StatusReporter(publisher, LoopHealth(3 * settings.resync_seconds + 20))
+    most_age_seconds = 3 * settings.resync_seconds + 20
+    reporter = StatusReporter(publisher, LoopHealth(most_age_seconds))
     agent = Agent(inputs, pods, enforcing, followers, reporter, schedule)
     key = Key(settings.node_name, settings.namespace)
     lease = NodeLease(api, key, lambda: agent.progress.problem, lambda: objects.assignment.body)
-    return _Parts(agent, objects, events, lease)
+    if (answers := _answers(settings, most_age_seconds)) is not None:
+        reporter.on_pass += (answers.passed,)
+    return _Parts(agent, objects, events, lease, answers)
 
 
 def _build_inputs(
@@ -271,29 +286,6 @@ def _build_followers(
         outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),
         start_gates=StartGates(containers, settings.nri_socket, settings.state_dir, wake),
     )
-
-
-def _build_metrics(settings: Settings, parts: _Parts) -> NodeMetrics:
-    agent, count = parts.agent, parts.agent.followers.changes.count
-    counters = KernelCounters(agent.inputs.kubepods.mounts, settings.procfs)
-    metrics = NodeMetrics(
-        Samples(counters, each_container=settings.container_metrics),
-        lambda: count.causes,
-        parts.objects.assignment.age_seconds,
-        agent.inputs.acceptance.spec,
-    )
-    agent.reporter.on_pass = metrics.passed
-    metrics.meter.read_from(lambda: {STARTS: agent.followers.start_gates.starts})
-    metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
-    metrics.meter.read_from(lambda: promised_values(agent.followers.observed.promised.found))
-    return metrics
-
-
-def _trace(agent: Agent, metrics: NodeMetrics, sink: SpanSink) -> None:
-    """Have each pod's way traced."""
-    known = agent.inputs.acceptance
-    traces = NodeTraces(sink, known.node_name, known.spec)
-    metrics.traces, agent.reporter.publisher.on_written = traces, traces.reported
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One frozen Settings for each program; the only reader of the environment."""
+"""The enforcer's frozen Settings, and what it shares with the standby; see `standby.settings`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -33,17 +33,6 @@ such as NUMAPIN_CRI_SOCKET; the node's name also as NODE_NAME. An option on the 
 In a pod the service account leads to the API server; elsewhere --kubeconfig, KUBECONFIG or
 ~/.kube/config does."""
 
-_STANDBY_DESCRIPTION: Final = """\
-Stands by for this node's enforcer. While the enforcer does not run (it crashed, is replaced, or
-hangs), the standby keeps new pods off the exclusive CPUs of others, by the assignment that the
-enforcer saved on the node. It pins no container and reports nothing. It stops when the enforcer
-runs again."""
-
-_STANDBY_EPILOG: Final = """\
-Every option can be set in the environment instead: NUMAPIN_ and its name in capitals, such as
-NUMAPIN_STATE_DIR; the node's name also as NODE_NAME. An option on the command line wins. The
-other options must be the same as the enforcer's."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
@@ -62,13 +51,6 @@ class NodeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandbySettings(NodeSettings):
-    """The settings of the standby."""
-
-    ready_file: Path | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(NodeSettings):
     """The settings of the enforcer."""
 
@@ -77,6 +59,7 @@ class Settings(NodeSettings):
     cri_socket: Path | None
     nri_socket: Path
     pod_resources_socket: Path | None
+    serve_pod_resources: Path | None
     cdi_dir: Path
     systemd_socket: Path
     health_address: Address
@@ -119,7 +102,7 @@ def _socket(
     return Option(flag, default, help_, type=type_, metavar="SOCKET")
 
 
-_NODE_NAME: Final = Option(
+NODE_NAME: Final = Option(
     "--node-name",
     None,
     f"this node's name in the cluster; also {NODE_NAME_VARIABLE} in the environment",
@@ -150,6 +133,12 @@ _SOCKETS: Final = (
         lambda text: Path(text) if text else None,
     ),
     _socket(
+        "--serve-pod-resources",
+        None,
+        "serve the kubelet's podresources API on a socket of this name as well, with the CPUs and "
+        "the memory that containers have of numapin (default: not served)",
+    ),
+    _socket(
         "--systemd-socket",
         "/run/dbus/system_bus_socket",
         "the system's D-Bus, to set the cpusets of the kubelet's slices in systemd; used only if "
@@ -162,7 +151,7 @@ _CDI_DIR: Final = _folder(
     "where DRA drivers tell the container runtime about devices, read for the CPUs that the driver "
     "dra.cpu has given away",
 )
-_HOST: Final = (
+HOST: Final = (
     Option(
         "--cgroup-root",
         "/",
@@ -222,7 +211,7 @@ _RUNNING: Final = (
         metavar="QUANTITY",
     ),
 )
-_PRIORITY: Final = Option(
+PRIORITY: Final = Option(
     "--realtime-priority",
     DEFAULT_PRIORITY,
     "the priority of SCHED_RR with which this process runs; threads of pods with the same one or a "
@@ -231,14 +220,7 @@ _PRIORITY: Final = Option(
     type=number_between(0, 99),
     metavar="NUMBER",
 )
-_READY_FILE: Final = Option(
-    "--ready-file",
-    None,
-    "a file that exists while this process stands by or fences, for a readiness probe",
-    type=Path,
-    metavar="FILE",
-)
-_LOG_FORMAT: Final = Option(
+LOG_FORMAT: Final = Option(
     "--log-format",
     "text",
     "log lines for people or for machines",
@@ -262,37 +244,19 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         "give every cgroup what its parent has, print what was done, and end; for uninstalling, "
         "while no enforcer runs on the node",
     )
-    parser.add(_NODE_NAME, _KUBECONFIG, _NAMESPACE, group="the cluster")
-    parser.add(*_SOCKETS, *_HOST, _CDI_DIR, group="the host")
-    parser.add(*_RUNNING, _PRIORITY, _LOG_FORMAT, group="running")
+    parser.add(NODE_NAME, _KUBECONFIG, _NAMESPACE, group="the cluster")
+    parser.add(*_SOCKETS, *HOST, _CDI_DIR, group="the host")
+    parser.add(*_RUNNING, PRIORITY, LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     if not options["release"]:
-        _need_node_name(parser, options)
+        need_node_name(parser, options)
+    if options["serve_pod_resources"] and not options["pod_resources_socket"]:
+        parser.fail("--serve-pod-resources adds to the answers of --pod-resources-socket: name it")
     return Settings(**options)
 
 
-def parse_standby_settings(
-    arguments: Sequence[str], environment: Mapping[str, str]
-) -> StandbySettings:
-    """Read the standby's command line and environment.
-
-    Raises:
-        SystemExit: as in `parse_settings`.
-    """
-    program = "numapin-standby"
-    parser = OptionParser(
-        program, environment, description=_STANDBY_DESCRIPTION, epilog=_STANDBY_EPILOG
-    )
-    parser.add_version(f"{program} {VERSION}")
-    parser.add(_NODE_NAME, group="the cluster")
-    parser.add(*_HOST, group="the host")
-    parser.add(_READY_FILE, _PRIORITY, _LOG_FORMAT, group="running")
-    options = parser.parse(arguments)
-    _need_node_name(parser, options)
-    return StandbySettings(**options)
-
-
-def _need_node_name(parser: OptionParser, options: Mapping[str, Any]) -> None:
+def need_node_name(parser: OptionParser, options: Mapping[str, Any]) -> None:
+    """End with the reason on standard error unless the node's name is known."""
     if not options["node_name"]:
         parser.fail(
             f"the node's name is missing: give --node-name, or {NODE_NAME_VARIABLE} in the "

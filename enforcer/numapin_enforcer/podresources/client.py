@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from grpclib.client import Channel, Stream, UnaryUnaryMethod
+from grpclib import client, server
+from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from numapin_enforcer.podresources.devices import Devices, Entry, Places, grouped, rows_of
@@ -43,7 +44,7 @@ class PodResourcesClient:
 
     async def __aenter__(self) -> Self:
         self._channel = Channel(path=str(self._socket.absolute()))
-        self._stub = PodResourcesListerStub(self._channel)
+        self.stub = PodResourcesListerStub(self._channel)
         return self
 
     async def __aexit__(
@@ -56,23 +57,24 @@ class PodResourcesClient:
 
     async def devices(self, places: Places) -> tuple[Devices, ...]:
         """The healthy devices of the node, used or not."""
-        method, request = self._stub.GetAllocatableResources, pb.AllocatableResourcesRequest()
-        answer = await self._call(method, request)
+        method, request = self.stub.GetAllocatableResources, pb.AllocatableResourcesRequest()
+        answer = await self.call(method, request)
         with self._translated():
             return await asyncio.to_thread(_read_devices, answer, places)
 
     async def pods(self, places: Places) -> PodAnswer:
         """The devices of the pods that the kubelet runs."""
-        answer = await self._call(self._stub.List, pb.ListPodResourcesRequest())
+        answer = await self.call(self.stub.List, pb.ListPodResourcesRequest())
         with self._translated():
             return await asyncio.to_thread(_read_pods, answer, places)
 
-    async def _call(self, method: UnaryUnaryMethod[Any, Any], request: object) -> bytes:
+    async def call(self, method: UnaryUnaryMethod[Any, Any], request: object) -> bytes:
+        """The kubelet's answer to one call, a message of at most `MOST_BYTES`."""
         with self._translated():
             async with asyncio.timeout(self._timeout_seconds), method.open() as stream:
                 await stream.send_message(request, end=True)
                 await stream.recv_initial_metadata()
-                received = await _receive(stream)
+                received = await receive(stream, MOST_BYTES)
             if received is None:
                 raise ValueError("it is empty")
             return received
@@ -94,7 +96,9 @@ class PodResourcesClient:
             raise PodResourcesError(self._socket, problem) from error
 
 
-async def _receive(stream: Stream[Any, Any]) -> bytes | None:
+async def receive(
+    stream: client.Stream[Any, Any] | server.Stream[Any, Any], most_bytes: int
+) -> bytes | None:
     """One message as bytes, or None; grpclib itself takes a message of any length.
 
     Raises:
@@ -108,8 +112,8 @@ async def _receive(stream: Stream[Any, Any]) -> bytes | None:
     length = int.from_bytes(prefix[1:], "big")
     if prefix[0]:
         raise ValueError("it is compressed")
-    if length > MOST_BYTES:
-        raise ValueError(f"it has {length} bytes, more than {MOST_BYTES}")
+    if length > most_bytes:
+        raise ValueError(f"it has {length} bytes, more than {most_bytes}")
     return await received.recv_data(length)
 
 

@@ -16,8 +16,8 @@ from numapin_enforcer.cgroups.naming import InvalidIdError
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.node.kubelet_checkpoint import checkpoint_replaced
 from numapin_enforcer.node.realtime import raise_priority
-from numapin_enforcer.settings import parse_standby_settings
 from numapin_enforcer.standby.fencing import Standby
+from numapin_enforcer.standby.settings import parse_standby_settings
 
 LOG: Final = logging.getLogger(__name__)
 

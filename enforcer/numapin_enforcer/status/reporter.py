@@ -19,7 +19,7 @@ class StatusReporter:
 
     publisher: Publisher
     health: LoopHealth
-    on_pass: Callable[[Pass, Summary | None], object] = lambda *_: None
+    on_pass: tuple[Callable[[Pass, Summary | None], object], ...] = ()
     """Called at the end of each pass, with what the kernel has; must be quick."""
     _last: Summary | None = field(default=None, init=False)
     """Of the last pass; None if the cgroups could not be read."""
@@ -39,7 +39,9 @@ class StatusReporter:
 
     def count(self, one: Pass, ended_seconds: float) -> None:
         """Have a pass counted that was reported; it may be kept until the next one."""
-        self.on_pass(replace(one, ended_seconds=ended_seconds, body=None), self._last)
+        ended = replace(one, ended_seconds=ended_seconds, body=None)
+        for call in self.on_pass:
+            call(ended, self._last)
 
     def failed(self, judged: Judged, error: Exception) -> None:
         """A pass failed unexpectedly: what was reported stays, and the conditions say why."""

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from numapin_api import names
+from numapin_enforcer.settings import parse_settings as parse_enforcer
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_operator.settings import parse_settings as parse_operator
 from support.real.installing.helm import CHART, Helm, Object, by_name
@@ -72,6 +73,25 @@ def test_the_kubelets_devices_can_be_left_out(helm: Helm) -> None:
     )
     assert "--pod-resources-socket=/host/pod-resources/kubelet.sock" in mounted
     assert "pod-resources" not in bare
+
+
+def test_answers_for_exporters_are_an_option_as_they_are_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path
+) -> None:
+    parts = [ROOT / "manifests" / "components" / "pod-resources", OVERLAYS / "default"]
+    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
+    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
+    (tmp_path / "kustomization.yaml").write_text(text)
+    key = ("DaemonSet", "numapin-enforcer")
+    wanted = by_name(installed("kustomize", str(tmp_path)))[key]
+    found = helm.template("podResources.serve=true")[key]
+    given, named = (one["spec"]["template"]["spec"]["containers"][0] for one in (found, wanted))
+    args = named.pop("args")
+    assert sorted(given.pop("args")) == sorted(args)
+    assert comparable(found) == comparable(wanted)
+    settings = parse_enforcer(args, {"NODE_NAME": "n"})
+    assert str(settings.serve_pod_resources) == "/run/numapin/pod-resources/kubelet.sock"
+    assert "--serve-pod-resources" not in json.dumps(helm.template()[key])
 
 
 def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:

@@ -11,7 +11,7 @@ import yaml
 from numapin_api import names
 from numapin_enforcer.node.kubelet_checkpoint import STATE_FILES
 from numapin_enforcer.settings import parse_settings as parse_enforcer
-from numapin_enforcer.settings import parse_standby_settings
+from numapin_enforcer.standby.settings import parse_standby_settings
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_operator.settings import parse_settings as parse_operator
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.settings import parse_settings, parse_standby_settings
+from numapin_enforcer.settings import parse_settings
+from numapin_enforcer.standby.settings import parse_standby_settings
 
 NODE = ["--node-name", "n1"]
 
@@ -125,3 +126,14 @@ def test_a_standby_takes_the_options_of_the_enforcer_that_concern_it(
     with pytest.raises(SystemExit):
         parse_standby_settings([*NODE, "--cri-socket=/x"], {})
     assert "unrecognized arguments: --cri-socket" in capsys.readouterr().err
+
+
+def test_answers_for_exporters_need_those_of_the_kubelet(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [*NODE, "--serve-pod-resources=/run/s"]
+    assert str(parse_settings(given, {}).serve_pod_resources) == "/run/s"
+    assert parse_settings(NODE, {}).serve_pod_resources is None
+    with pytest.raises(SystemExit, match="2"):
+        parse_settings([*given, "--pod-resources-socket="], {})
+    assert "adds to the answers of --pod-resources-socket" in capsys.readouterr().err

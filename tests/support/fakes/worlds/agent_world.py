@@ -134,7 +134,7 @@ class World:
         publisher = Publisher(NoApi(), "n", self.clock)
         publisher.observe_report(None)
         self.reporter = StatusReporter(publisher, self.health)
-        self.reporter.on_pass = self._passed
+        self.reporter.on_pass = (self._passed,)
         self.agent = self._agent()
         self.enforcing = self.agent.enforcing
 

@@ -1,0 +1,40 @@
+"""Metrics and traces of an agent."""
+
+from collections.abc import Callable
+
+from numapin_daemon.telemetry.span import SpanSink
+from numapin_enforcer.agent import Agent
+from numapin_enforcer.settings import Settings
+from numapin_enforcer.telemetry.node_metrics import NodeMetrics
+from numapin_enforcer.telemetry.node_traces import NodeTraces
+from numapin_enforcer.telemetry.promised import promised_values
+from numapin_enforcer.telemetry.samples.containers import Samples
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.table import PASS_AGE, STARTS
+
+
+def build_metrics(
+    settings: Settings, agent: Agent, age_seconds: Callable[[], float]
+) -> NodeMetrics:
+    """What /metrics shows; `age_seconds` of the NodeAssignment as the API server has it."""
+    count = agent.followers.changes.count
+    counters = KernelCounters(agent.inputs.kubepods.mounts, settings.procfs)
+    metrics = NodeMetrics(
+        Samples(counters, each_container=settings.container_metrics),
+        lambda: count.causes,
+        age_seconds,
+        agent.inputs.acceptance.spec,
+    )
+    agent.reporter.on_pass += (metrics.passed,)
+    metrics.meter.read_from(lambda: {STARTS: agent.followers.start_gates.starts})
+    metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
+    promised = agent.followers.observed.promised
+    metrics.meter.read_from(lambda: promised_values(promised.found))
+    return metrics
+
+
+def trace(agent: Agent, metrics: NodeMetrics, sink: SpanSink) -> None:
+    """Have each pod's way traced."""
+    known = agent.inputs.acceptance
+    traces = NodeTraces(sink, known.node_name, known.spec)
+    metrics.traces, agent.reporter.publisher.on_written = traces, traces.reported
