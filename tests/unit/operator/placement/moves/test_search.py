@@ -5,9 +5,12 @@ import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.places import Near
+from numapin_api.schema.plain_assignment import ContainerDevices, DeviceCount, DevicesStatus
 from numapin_api.topology import Topology
+from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import (
     Node,
+    NodeDevices,
     PlacementError,
     PodAllocation,
     PodView,
@@ -17,7 +20,7 @@ from numapin_operator.placement import (
     resolve,
 )
 from numapin_operator.placement.masks import CpuMask
-from support.values.placement import GIB, machine, pod, policy
+from support.values.placement import GIB, machine, pod, policy, resources
 
 ALIGNED = {"policy": "SingleNUMANode"}
 MEMORY = {"policy": "Static", "reserved": [{"numaNode": 0, "memory": "1Gi"}]}
@@ -84,6 +87,44 @@ def test_what_may_not_move_stays() -> None:
     del place.pods["uid-small"]  # such as a pod whose watch is behind
     del place.pods["uid-large"]
     assert place.search(pod("demand", "3")) == Searched()
+
+
+NIC = "example.com/nic"
+
+
+def with_nics(place: Place, **near: int) -> Place:
+    """The place with a NIC on each NUMA node; these pods have the one on this NUMA node."""
+    status = DevicesStatus(
+        resources=tuple(DeviceCount(NIC, 1, MemSet((one,))) for one in (0, 1)),
+        containers=tuple(
+            ContainerDevices(f"uid-{name}", "c0", NIC, 1, MemSet((one,)))
+            for name, one in near.items()
+        ),
+    )
+    devices = NodeDevices(status, place.policy.hint_merger.everywhere)
+    place.node.policy = place.policy = replace(place.policy, devices=devices)
+    return place
+
+
+def test_a_container_that_is_near_its_devices_stays_near_them() -> None:
+    demand = pod("demand", "3")
+    assert moved(with_nics(fragmented(), small=0).search(demand)) == ["large 4-5 -> 2-3"]
+    assert with_nics(fragmented(), small=0, large=1).search(demand).found is None
+    far = with_nics(fragmented(), small=1, large=1)
+    assert moved(far.search(demand)) == ["small 1 -> 6"]
+
+
+def test_room_is_made_near_the_devices_of_a_pod() -> None:
+    asking = parse_pod(
+        {
+            "metadata": {"name": "demand", "uid": "uid-demand"},
+            "spec": {"containers": [{"name": "c0", "resources": resources("3", **{NIC: "1"})}]},
+        }
+    )
+    searched = with_nics(fragmented(), demand=1).search(asking)
+    assert moved(searched) == ["large 4-5 -> 2-3"]
+    assert searched.found is not None
+    assert searched.found.placed.cpus & CpuSet.parse("0-3").mask == 0
 
 
 @pytest.mark.parametrize("how", ["deleting", "terminal"])

@@ -11,6 +11,7 @@ from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.decide.decision import DEVICES_SECONDS, NOTHING, Moment
 from numapin_operator.nodes.decide.waits import lacking_devices, with_waits
 from numapin_operator.nodes.events.notices import notices_of_written
+from numapin_operator.observe.assignments.report import ReportView
 from numapin_operator.placement import PodView
 from support.values.devices import NIC, container, pod_of
 from support.values.operator import (
@@ -174,3 +175,18 @@ def test_rows_of_a_lying_node_concern_only_its_own_pods() -> None:
     node = Seen()
     node.look(10, (*rows, *had_by("a")), ASKING)
     assert node.cpus == {"a": "8-9"}
+
+
+def test_a_node_report_says_which_devices_there_are() -> None:
+    row = {"resource": NIC, "numaNodes": "1", "count": 1}
+    has = row | {"podUID": "a", "container": "c0", "ids": ["nic1"]}
+    view = assignment_view(PLANNED)
+    seen = {"uid": view.uid, "generation": view.generation}
+    devices = {"message": "old", "resources": [row], "containers": [has]}
+    body = {"observed": seen, "enforced": seen, "devices": devices}
+    report = ReportView.decode({"metadata": {"name": view.name}, "status": body})
+    found = view.reported(report, None).status.devices
+    assert found is not None
+    assert found.to_wire() == devices
+    silent = ReportView.decode({"metadata": {"name": view.name}, "status": {"observed": seen}})
+    assert view.reported(silent, None).status.devices is None
