@@ -38,7 +38,7 @@ def draw_machine(topology: Topology, core_text: CoreText = core_list) -> Rendera
         *_nodes_without_cpus(topology),
         *_distances(topology.numa_nodes),
         *_odd_cpus(topology),
-        *draw_pci(topology.pci),
+        *draw_pci(topology.pci, topology.names),
         *_warnings(topology.warnings),
     )
 

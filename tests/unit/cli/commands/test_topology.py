@@ -1,12 +1,13 @@
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from numapin_api.hardware.machine_file import machine_document, parse_machine
-from numapin_api.topology import PciDevice, Topology
+from numapin_api.topology import DeviceName, PciDevice, Topology
 from numapin_cli import main as cli
 from numapin_cli.drawing.machine import draw_machine
 from numapin_cli.drawing.pci import class_name
@@ -75,6 +76,21 @@ def test_sockets_hold_numa_nodes_with_their_caches(captured_machines: Path) -> N
 ╰──────────────────────────────────────────────────────────────────────────────╯
 """
     )
+
+
+def test_network_interfaces_and_disks_are_named_beside_their_numa_node(
+    captured_machines: Path,
+) -> None:
+    root = captured_machines / "skylake-2s2n-smt2-pci"
+    whole = discover(root / "sys", root / "proc")
+    names = tuple(DeviceName(f"block/sd{one}", ("0000:1a:00.0",)) for one in "abcdef")
+    nic = DeviceName("net/eno1", ("0000:60:00.1",))
+    for width in (80, 120):
+        console = Console(width=width, highlight=False, record=True, force_terminal=False)
+        console.print(draw_machine(replace(whole, names=(nic, *names))))
+        shown = " ".join(console.export_text().split())
+        assert "NUMA node 0 2 Ethernet 0000:60:00.1 net/eno1 0000:60:00.0 2 InfiniBand" in shown
+        assert "0000:1a:00.0 block/sda block/sdb block/sdc block/sdd and 2 more" in shown
 
 
 def test_a_numa_node_with_several_sockets_is_the_outer_box(captured_machines: Path) -> None:
