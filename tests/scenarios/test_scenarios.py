@@ -1,6 +1,7 @@
 """Scenarios of one node, written as data: see README.md."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 
 from numapin_api.hardware.machine_file import parse_machine
 from numapin_api.quantity import millis
+from numapin_api.topology import DeviceName, PciDevice, Topology
 from numapin_client.resources import Key
 from numapin_operator.nodes.controller import Controller
 from numapin_operator.nodes.events.refusal_events import RefusalEvents
@@ -38,7 +40,9 @@ class Story:
 
     def __init__(self, scenario: dict[str, Any]) -> None:
         path = MACHINES / f"{scenario['machine']}.json"
-        self.topology = parse_machine(path.read_text(), str(path))
+        self.topology = _with(
+            parse_machine(path.read_text(), str(path)), scenario.get("devices") or {}
+        )
         self.cluster = FakeCluster()
         self.queue = WorkQueue()
         self.state = ClusterState(self.queue.add)
@@ -95,6 +99,7 @@ class Story:
             del main["resources"]["limits"]
         for extra in wish.get("beside") or ():
             body["spec"]["containers"].append({"name": extra, "resources": main["resources"]})
+        body["metadata"]["annotations"] = wish.get("annotations") or {}
         pod = parse_pod(body)
         self.running.add(pod.uid)
         self.state.put_pod(Key(pod.name, pod.namespace), pod)
@@ -134,6 +139,16 @@ class Story:
     def _says(self, policy: str) -> list[list[str]]:
         conditions = self.cluster.policies[policy]["status"]["conditions"]
         return [[one["type"], one["reason"]] for one in conditions if one["status"] == "True"]
+
+
+def _with(machine: Topology, devices: dict[str, int]) -> Topology:
+    """The machine with network interfaces and disks, each on a PCI bus of a NUMA node."""
+    addresses = {name: f"0000:{number:02x}:00.0" for number, name in enumerate(devices)}
+    return replace(
+        machine,
+        pci=tuple(PciDevice(addresses[name], "0200", node) for name, node in devices.items()),
+        names=tuple(DeviceName(name, (address,)) for name, address in addresses.items()),
+    )
 
 
 def _named(container: dict[str, Any]) -> str:
