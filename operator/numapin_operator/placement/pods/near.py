@@ -33,13 +33,20 @@ def only_near(
 def as_required(
     policy: NodePolicy, cpus: CpuPool, memory: MemoryTables | None, pod: PodView
 ) -> Iterator[None]:
-    """Give out what is near what a pod requires, if it requires something that there is."""
+    """Give out what is near what a pod requires, if it requires something that there is.
+
+    A refusal meanwhile says that it must be near.
+    """
     wish = required(policy.spec, policy.topology, pod)
     if wish is None or wish.problem:
         yield
         return
-    with only_near(policy, cpus, memory, wish.numa_nodes):
-        yield
+    try:
+        with only_near(policy, cpus, memory, wish.numa_nodes):
+            yield
+    except PlacementError as refused:
+        say_near(policy, pod, refused)
+        raise
 
 
 def say_near(policy: NodePolicy, pod: PodView, refused: PlacementError) -> None:

@@ -1,6 +1,7 @@
 """One pod that is resized: first it gives back what it has too much, later it gets more."""
 
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from numapin_operator.placement.errors import (
 from numapin_operator.placement.explain import what_is_free
 from numapin_operator.placement.machine.node import Node
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.pods.near import as_required
 from numapin_operator.placement.requests import (
     MEMORY,
     Amounts,
@@ -89,15 +91,22 @@ class PodResize:
                 yield self._failed(_not_whole(unit), unit)
             elif surplus < 0 and self._may_grow:
                 try:
-                    self._add_cpus(unit, -surplus)
+                    with self._near_what_it_requires():
+                        self._add_cpus(unit, -surplus)
                 except PlacementError as refused:
                     yield self._failed(refused, unit)
         for name, asked in self._asked_memory():
             try:
-                self._add_memory(name, asked)
+                with self._near_what_it_requires():
+                    self._add_memory(name, asked)
             except PlacementError as refused:
                 self._explain(refused, name)
                 yield Failed(refused, f"{name}: {exact_bytes(dict(asked)[MEMORY])} of memory")
+
+    def _near_what_it_requires(self) -> AbstractContextManager[None]:
+        """Give it more only near what its annotation requires, if it is there."""
+        node = self._node
+        return as_required(self._policy, node.cpus, node.memory, self._pod)
 
     @property
     def _together(self) -> bool:

@@ -19,7 +19,7 @@ from numapin_operator.placement import (
     resolve,
     why_near,
 )
-from support.values.placement import GIB, NO_UIDS, machine, pod, pod_body, policy
+from support.values.placement import GIB, NO_UIDS, granted_pod, machine, pod, pod_body, policy
 
 LINE = ((10, 12, 20, 20), (12, 10, 20, 20), (20, 20, 10, 12), (20, 20, 12, 10))
 """Four NUMA nodes in two sockets."""
@@ -245,6 +245,19 @@ def test_the_last_cpus_of_a_numa_node_can_be_given_although_it_leaves_none_share
     node = Node(resolve(four(), spec))
     assert placed(node, near("p", "4", must="numa/3")) == "12-15"
     assert str(node.shared) == "1-11"
+
+
+def test_what_a_resize_adds_is_near_what_is_required() -> None:
+    spec = policy(topology={"policy": "BestEffort"}, **ALLOWED)
+    must = Near("net/ens1f0", "")
+    before = replace(granted_pod("p", ("2", "64Mi")), near=must)
+    first = plan_node(four(), spec, None, [before], NO_UIDS).spec
+    for asked, cpus, refused in (("4", "8-11", ""), ("6", "8-9", "near net/ens1f0 (NUMA node 2)")):
+        after = replace(granted_pod("p", (asked, "64Mi")), near=must)
+        found = plan_node(four(), spec, first, [after], NO_UIDS).spec
+        assert [str(one.cpus) for one in found.containers] == [cpus]
+        messages = [one.message for one in found.refused_resizes or ()]
+        assert [refused in one for one in messages] == ([True] if refused else [])
 
 
 _PLACES = st.sampled_from(["", "numa/0", "numa/1", "numa/3", "net/ens1f0", "block/sda,numa/1", "?"])
