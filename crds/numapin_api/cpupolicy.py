@@ -159,6 +159,17 @@ class MemoryReservation(WireModel):
 class MemoryPolicy(WireModel):
     """How memory and huge pages are bound to NUMA nodes."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!(self.?policy.orValue('None') == 'Static'"
+                " && self.?nodesWithoutCPUs.orValue('') == 'Spill')",
+                "nodesWithoutCPUs Spill conflicts with policy Static, which binds memory as the "
+                "kubelet does: write Any or Never",
+                ".nodesWithoutCPUs",
+            )
+        )
+    )
     policy: Literal["None", "Static", "Preferred", "SingleNUMA"] = Field(
         default="None",
         description="None: memory is not bound. Static: as by the kubelet's Memory Manager, "
@@ -166,6 +177,14 @@ class MemoryPolicy(WireModel):
         "of the container's CPUs and then nearest to them; no container is refused because of "
         "where its memory is, and topology.policy refuses for CPUs alone. SingleNUMA: one NUMA "
         "node, or the container is refused, regardless of topology.policy.",
+    )
+    nodes_without_cpus: Literal["Never", "Spill", "Any"] | None = Field(
+        default=None,
+        alias="nodesWithoutCPUs",
+        description="Whether containers are bound to NUMA nodes that have memory and no CPUs, such "
+        "as CXL and high-bandwidth memory. Never: no. Spill: if the NUMA nodes with CPUs have no "
+        "room. Any: as to any other. If unset, Never with policy Preferred and SingleNUMA, and "
+        "with Static Any, as the kubelet does.",
     )
     reserved: tuple[MemoryReservation, ...] = Field(
         default=(),

@@ -56,6 +56,9 @@ def _options(spec: CpuPolicySpec) -> Iterator[InvalidField]:
 
 
 def _memory(spec: CpuPolicySpec) -> Iterator[InvalidField]:
+    if spec.memory.policy == "Static" and spec.memory.nodes_without_cpus == "Spill":
+        problem = "Spill conflicts with memory.policy Static: write Any or Never"
+        yield InvalidField("spec.memory.nodesWithoutCPUs", problem)
     known: set[int] = set()
     for index, reserved in enumerate(spec.memory.reserved):
         field = f"spec.memory.reserved[{index}]"

@@ -14,6 +14,7 @@ from numapin_operator.placement.errors import (
     TopologyAffinityError,
 )
 from numapin_operator.placement.masks import NO_CPUS, CpuMask
+from numapin_operator.placement.memorymanager.memory_capacity import kept_off
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy.node_policy import NodePolicy
 
@@ -61,11 +62,12 @@ def _listed(
 ) -> str:
     """The NUMA nodes with most CPUs first; those that have as much free are listed as one.
 
-    Memory of GPUs is named as such, where memory matters.
+    Memory of GPUs is named as such, where memory matters, and memory that the policy keeps off.
     """
+    off = kept_off(policy.topology, policy.spec.memory) if memory else MemSet()
     equal: dict[str, list[int]] = {}
     for numa_node in sorted(
-        (one.id for one in policy.topology.numa_nodes if not one.on_device),
+        (one.id for one in policy.topology.numa_nodes if not (one.on_device or one.id in off)),
         key=lambda one: [-amount for amount in _amounts(policy, free, memory, one)],
     ):
         equal.setdefault(_free_on(policy, free, memory, numa_node), []).append(numa_node)
@@ -74,6 +76,8 @@ def _listed(
     ]
     if memory and (of_gpus := policy.topology.device_nodes):
         groups.append(f"{of_gpus}: on a GPU, not for containers")
+    if off:
+        groups.append(f"{off}: without CPUs, kept off by memory.nodesWithoutCPUs")
     kind = "in whole cores " if in_cores else ""
     several = "s" if len(next(iter(equal.values()), ())) > 1 else ""
     return f"free {kind}on NUMA node{several} {join_texts(groups, ', ', _LONGEST_LIST)}"

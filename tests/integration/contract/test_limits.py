@@ -151,6 +151,9 @@ def test_the_largest_assignment_fits_into_etcd(
         ({"cores": ["0"] * 4097}, "topology.cores"),
         ({"warnings": ["w" * 513]}, "topology.warnings[0]"),
         ({"pci": [{"devices": ["d" * 65]}]}, "topology.pci[0].devices[0]"),
+        ({"names": ["net/eth0=0000:00:03.0"] * 257}, "topology.names"),
+        ({"names": ["net/eth0"]}, "topology.names[0]"),
+        ({"names": ["net/\x1b[2J=0000:00:03.0"]}, "topology.names[0]"),
     ],
     ids=lambda value: value.removeprefix("topology.") if isinstance(value, str) else "",
 )

@@ -76,6 +76,9 @@ GOOD_POLICIES: dict[str, dict[str, Any]] = {
             "matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a", "b"]}],
         },
     },
+    "memory without CPUs last": {"memory": {"policy": "Preferred", "nodesWithoutCPUs": "Spill"}},
+    "memory without CPUs never": {"memory": {"policy": "Static", "nodesWithoutCPUs": "Never"}},
+    "pods that may say where": {"placement": {"podRequests": True}},
     "a setting of kubelets that has no effect": {"topology": {"maxAllowableNUMANodes": 16}},
     "the highest priority": {"priority": 2147483647},
     "moves, the longest notice": {
@@ -190,6 +193,18 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "days": ({"dynamic": {"movePause": "1d"}}, "this is not a duration"),
     "a longer duration": ({"releaseDelay": "9999h1ns"}, "a duration is at most 9999h"),
     "a duration that Go cannot hold": ({"releaseDelay": "99999999h"}, "spec.releaseDelay"),
+    "memory without CPUs, as no kubelet does": (
+        {"memory": {"policy": "Static", "nodesWithoutCPUs": "Spill"}},
+        "nodesWithoutCPUs Spill conflicts with policy Static",
+    ),
+    "another use of memory without CPUs": (
+        {"memory": {"nodesWithoutCPUs": "Always"}},
+        'supported values: "Never", "Spill", "Any"',
+    ),
+    "a permission that is no truth value": (
+        {"placement": {"podRequests": "Allow"}},
+        "spec.placement.podRequests",
+    ),
     "a start that waits for nothing": ({"startTimeout": "0s"}, "startTimeout is more than 0s"),
     "a start that waits too long": ({"startTimeout": "1501ms"}, "startTimeout is more than 0s"),
     "a start that waits for days": ({"startTimeout": "10000h"}, "a duration is at most 9999h"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from numapin_api.cpupolicy import CpuPolicySpec, MemoryPolicy, MemoryReservation
 from numapin_api.cpuset import MemSet
-from numapin_api.quantity import QuantityError, as_quantity, whole
+from numapin_api.quantity import QuantityError, whole
 from numapin_api.topology import NumaNode, Topology, page_size_bytes
 from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capacity
@@ -13,7 +13,8 @@ from numapin_operator.placement.requests import HUGEPAGES_PREFIX, MEMORY, Capaci
 def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
     """Memory and huge pages that containers can be bound to; empty if the policy binds none.
 
-    What is reserved of a device's memory makes no difference: containers never get any of it.
+    What is reserved of memory that containers never get makes no difference: that of a device, and
+    that of NUMA nodes without CPUs if the policy keeps them off.
 
     Raises:
         PolicyError: a NUMA node does not exist, or has less than is reserved.
@@ -21,6 +22,9 @@ def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
     if memory.policy == "None":
         return {}
     capacity: dict[str, dict[int, int]] = {MEMORY: {}} | memory_of(topology)
+    never = topology.device_nodes | kept_off(topology, memory)
+    for at in capacity.values():
+        at.update(dict.fromkeys(at.keys() & set(never), 0))
     for index, reserved in enumerate(memory.reserved):
         field = f"memory.reserved[{index}]"
         if reserved.numa_node not in capacity[MEMORY]:
@@ -29,12 +33,31 @@ def bindable_memory(topology: Topology, memory: MemoryPolicy) -> Capacity:
                 f"{field}.numaNode",
                 f"this machine has no NUMA node {reserved.numa_node}, only {numa_nodes}",
             )
-        if reserved.numa_node in topology.device_nodes:
+        if reserved.numa_node in never:
             continue
         for resource, quantity in reserved_amounts(reserved):
             at = capacity.setdefault(resource, {})
             _reserve(at, reserved.numa_node, quantity, f"{field}: {resource}")
     return capacity
+
+
+def kept_off(topology: Topology, memory: MemoryPolicy) -> MemSet:
+    """The NUMA nodes without CPUs that the policy keeps containers off.
+
+    If no other one has memory, it keeps them off none: nothing could be bound anywhere.
+    """
+    with_cpus = topology.mems - topology.mems_without_cpus
+    never = "Any" if memory.policy == "Static" else "Never"
+    if (memory.nodes_without_cpus or never) != "Never" or not with_cpus:
+        return MemSet()
+    return topology.mems_without_cpus
+
+
+def tried_first(topology: Topology, memory: MemoryPolicy) -> MemSet:
+    """The NUMA nodes on which memory is bound before others; none if that makes no difference."""
+    if memory.nodes_without_cpus != "Spill" or not topology.mems_without_cpus:
+        return MemSet()
+    return topology.mems - topology.mems_without_cpus
 
 
 def memory_of(topology: Topology) -> dict[str, dict[int, int]]:
@@ -47,23 +70,23 @@ def memory_of(topology: Topology) -> dict[str, dict[int, int]]:
 
 
 def memory_without_cpus(policy: CpuPolicySpec, topology: Topology | None) -> str:
-    """Which NUMA nodes without CPUs containers can be bound to; empty if there are none.
+    """Which NUMA nodes without CPUs containers can be bound to although the policy says nothing.
+
+    Empty if there are none.
 
     Raises:
         PolicyError: see `bindable_memory`.
     """
-    if policy.mode == "None" or topology is None or not topology.mems_without_cpus:
+    if policy.mode == "None" or topology is None or policy.memory.nodes_without_cpus is not None:
         return ""
     left = bindable_memory(topology, policy.memory).get(MEMORY, {})
     bare = MemSet(node for node in topology.mems_without_cpus if left.get(node))
     if not bare:
         return ""
-    has = memory_of(topology)[MEMORY]
-    sizes = ", ".join(f"{as_quantity(has[node])} on {node}" for node in bare)
     return (
         f"NUMA node{'s' if len(bare) > 1 else ''} {bare} with memory and no CPUs, such as CXL and "
-        "high-bandwidth memory: containers are bound there as elsewhere. To keep them off, name "
-        f"all of it in memory.reserved: {sizes} (docs/topology.md)"
+        "high-bandwidth memory: containers are bound there as elsewhere. To keep them off, set "
+        "memory.nodesWithoutCPUs to Never, or allow it with Any (docs/topology.md)"
     )
 
 

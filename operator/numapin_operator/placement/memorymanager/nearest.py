@@ -9,6 +9,7 @@ each node gives is accounted to that node.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from numapin_api.quantity import exact_bytes
@@ -37,12 +38,14 @@ class NearestRules(NamedTuple):
         cpu_groups: which of its CPUs lie together.
         alone: a container has one NUMA node or is refused.
         divides: it is divided among the NUMA nodes of the container's CPUs.
+        first: the NUMA nodes that are tried before all others; none if that makes no difference.
     """
 
     topology: Topology
     cpu_groups: CpuGroups
     alone: bool
     divides: bool
+    first: NumaMask = NO_NUMA_NODES
 
 
 class NearestBinder:
@@ -58,7 +61,11 @@ class NearestBinder:
         if left := self._blocks.left_by_init_containers():
             tables = tables.copy()
             tables.release(left)
-        found = tables.single_hints(asked, alone=self._rules.alone)
+        found, first = tables.single_hints(asked, alone=self._rules.alone), self._rules.first
+        if first:
+            loose = tuple(one for one in found.loose if first >> one & 1)
+            limited = found._replace(singles=NumaMask(found.singles & first), loose=loose)
+            found = limited if limited.best() else found
         return found if found.best() else None
 
     def bind(
@@ -93,10 +100,21 @@ class NearestBinder:
         self._blocks.undo()
 
     def _assign(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> list[Block]:
-        blocks = self._divided(asked, cpus) or self._filled(asked, self._beside(hint, cpus))
+        blocks = self._on_first(asked, hint, cpus) or self._on_any(asked, hint, cpus)
         for block in blocks:
             self._tables.assign(block)
         return blocks
+
+    def _on_first(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> list[Block] | None:
+        """Blocks on the NUMA nodes that are tried first; None if they have no room."""
+        if not self._rules.first:
+            return None
+        with self._tables.only(self._rules.first), suppress(NotEnoughMemoryError):
+            return self._on_any(asked, hint, cpus)
+        return None
+
+    def _on_any(self, asked: Amounts, hint: MergedHint, cpus: CpuMask) -> list[Block]:
+        return self._divided(asked, cpus) or self._filled(asked, self._beside(hint, cpus))
 
     def _divided(self, asked: Amounts, cpus: CpuMask) -> list[Block] | None:
         """Parts for the NUMA nodes of distributed CPUs; None if they are on one, or lack it."""

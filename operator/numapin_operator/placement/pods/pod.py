@@ -9,8 +9,14 @@ from numapin_operator.placement.devicemanager.given import GivenDevices
 from numapin_operator.placement.devicemanager.pod_devices import PodDevices
 from numapin_operator.placement.devicemanager.pool import DevicePool
 from numapin_operator.placement.errors import PlacementError
-from numapin_operator.placement.masks import NO_CPUS, CpuMask, NumaMask
+from numapin_operator.placement.masks import (
+    NO_CPUS,
+    CpuMask,
+    NumaMask,
+    numa_mask,
+)
 from numapin_operator.placement.memorymanager.binder import MemoryBinder
+from numapin_operator.placement.memorymanager.memory_capacity import tried_first
 from numapin_operator.placement.memorymanager.nearest import NearestBinder, NearestRules
 from numapin_operator.placement.memorymanager.none import NoBinder
 from numapin_operator.placement.memorymanager.static import StaticBinder
@@ -255,5 +261,6 @@ def _binder(policy: NodePolicy, tables: MemoryTables | None) -> MemoryBinder:
         return StaticBinder(tables, policy.quirks)
     alone = name == "SingleNUMA"
     divides = policy.spec.options.distribute_cpus_across_numa and not alone
-    rules = NearestRules(policy.topology, policy.cpu_groups, alone, divides)
+    first = numa_mask(tried_first(policy.topology, policy.spec.memory))
+    rules = NearestRules(policy.topology, policy.cpu_groups, alone, divides, first)
     return NearestBinder(rules, tables)

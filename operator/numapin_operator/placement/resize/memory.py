@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from numapin_api.quantity import exact_bytes
 from numapin_operator.placement.allocations import Block, mems_of
 from numapin_operator.placement.errors import NotEnoughMemoryError
-from numapin_operator.placement.masks import CpuMask, NumaMask, members
+from numapin_operator.placement.masks import CpuMask, NumaMask, members, numa_mask
+from numapin_operator.placement.memorymanager.memory_capacity import tried_first
 from numapin_operator.placement.memorymanager.tables import MemoryTables
 from numapin_operator.placement.policy.node_policy import NodePolicy
+from numapin_operator.placement.policy.pod_requests import ANYWHERE
 from numapin_operator.placement.requests import MEMORY, Amounts
 from numapin_operator.placement.resize.cpus import allows_memory
 from numapin_operator.placement.topologymanager.distances import distances_of
@@ -139,7 +141,7 @@ def _nearest_first(policy: NodePolicy, cpus: CpuMask, here: NumaMask) -> list[in
     """The NUMA nodes where its memory is, then the others.
 
     In each part those with most of its CPUs come first, then the nearest to these, or to the memory
-    if it has none.
+    if it has none; those that the policy uses last come last.
     """
     near = {
         numa_node: count
@@ -149,7 +151,11 @@ def _nearest_first(policy: NodePolicy, cpus: CpuMask, here: NumaMask) -> list[in
     numa_nodes = [one.id for one in policy.topology.numa_nodes]
     beside = near or dict.fromkeys(set(members(here)) & set(numa_nodes), 1)
     prices = prices_beside(beside, numa_nodes, distances_of(policy.topology))
-    return sorted(numa_nodes, key=lambda one: (not here >> one & 1, prices[one], one))
+    first = numa_mask(tried_first(policy.topology, policy.spec.memory)) or ANYWHERE
+    return sorted(
+        numa_nodes,
+        key=lambda one: (not here >> one & 1, not first >> one & 1, prices[one], one),
+    )
 
 
 def _enlarged(blocks: Blocks, size: int) -> Blocks:

@@ -20,7 +20,7 @@ kind: CpuPolicy
 metadata: {name: p}
 spec:
   reserved: {cpus: "0"}
-  memory: {policy: Preferred}
+  memory: {policy: Preferred, nodesWithoutCPUs: Spill}
 """
 CXL = {
     "cpus": [[cpu, cpu, cpu // 8, cpu // 8, cpu // 8] for cpu in range(16)],
@@ -58,7 +58,7 @@ def notes(folder: Path, capsys: Capture, *pods: Any) -> dict[str, list[str]]:
 def test_memory_on_a_numa_node_without_cpus_is_named_with_its_distance(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    found = notes(tmp_path, capsys, pod("near", "30Gi"), pod("large", "100Gi"))
+    found = notes(tmp_path, capsys, pod("near", "30Gi"), pod("large", "130Gi"))
     assert found == {
         "shop/large": [
             "memory of container main is on NUMA node 2, which has no CPUs, distance 14 from its "
@@ -167,7 +167,7 @@ def test_a_pending_virtual_machine_is_explained(tmp_path: Path, capsys: Capture)
 
 async def test_the_memory_of_a_placed_pod_is_explained(tmp_path: Path, capsys: Capture) -> None:
     world = await living_cluster(
-        pod_body("large", "2", memory="100Gi"),
+        pod_body("large", "2", memory="130Gi"),
         spec=yaml.safe_load(POLICY)["spec"],
         topology=parse_machine(json.dumps(CXL), "machine.json"),
     )

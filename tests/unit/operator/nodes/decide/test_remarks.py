@@ -59,7 +59,8 @@ def outcome(
         pytest.param(flat_topology(), STATIC, {}, "InForce", id="nothing to say"),
         pytest.param(bare(), None, {}, "InForce", id="no memory is bound"),
         pytest.param(bare(), STATIC, {}, "MemoryWithoutCPUs", id="CXL"),
-        pytest.param(bare(), {"policy": "Preferred"}, {}, "MemoryWithoutCPUs", id="Preferred"),
+        pytest.param(bare(), {"policy": "Preferred"}, {}, "InForce", id="kept off"),
+        pytest.param(bare(), STATIC | {"nodesWithoutCPUs": "Any"}, {}, "InForce", id="allowed"),
         pytest.param(bare(), ALL_OF_IT, {}, "InForce", id="all of it is reserved"),
         pytest.param(bare(0), STATIC, {}, "InForce", id="no memory either"),
         pytest.param(bare(on_device=True), STATIC, {}, "InForce", id="on a GPU"),
@@ -77,7 +78,7 @@ def test_a_policy_in_force_says_what_is_to_be_known(
 
 
 def test_the_message_has_what_can_be_written_into_the_policy() -> None:
-    assert "name all of it in memory.reserved: 4Gi on 1" in outcome(bare(), STATIC, {}).message
+    assert "set memory.nodesWithoutCPUs to Never" in outcome(bare(), STATIC, {}).message
 
 
 @pytest.mark.parametrize(
