@@ -5,6 +5,7 @@ tests share one lab and run in this order; the first one installs numapin, the l
 install it with Helm, and take the lab down.
 """
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.hardware.compact import compact_topology
 from numapin_api.names import NAMESPACE
 from numapin_campaigns.recording.recording import recording
 from numapin_client.resources import NODE_REPORTS, Key
+from numapin_enforcer.hardware.discovery import discover
 from numapin_lab.components.build import provide, say
 from numapin_lab.components.catalog import HELM
 from numapin_lab.controlplane.api import AnswerError
@@ -139,6 +142,14 @@ def test_the_kubelet_says_which_devices_there_are(lab: InstalledLab) -> None:
         return found["status"].get("devices")
 
     lab.eventually(devices, {"resources": [], "containers": []})
+
+
+def test_the_network_interfaces_of_the_host_are_reported_by_name(lab: InstalledLab) -> None:
+    """The enforcer's pod has a network, and so a sysfs, of its own."""
+    (node,) = json.loads(lab.kubectl("get", "nodetopologies", "-o", "json"))["items"]
+    assert node["status"]["topology"].get("names", []) == compact_topology(discover()).get(
+        "names", []
+    )
 
 
 def test_numapins_own_pods_leave_the_exclusive_cpu(lab: InstalledLab) -> None:
