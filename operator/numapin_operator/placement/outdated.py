@@ -198,7 +198,8 @@ class _Comparison:
         held = allocation_of(pod.uid, entries)
         node = self._node_with(held)
         try:
-            given = node.attempt(replace(pod, containers=_not_ended(pod)))
+            # Whoever may edit a pod must not make it outdated: places count when it is placed.
+            given = node.attempt(replace(pod, containers=_not_ended(pod), near=None))
         except PlacementError as error:
             is_memory = isinstance(error, NotEnoughMemoryError)
             if pod.pod_level is not None or (is_memory and self._may_stay(held)):

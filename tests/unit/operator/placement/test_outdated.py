@@ -115,7 +115,7 @@ def test_with_scope_pod_the_pod_is_judged_and_not_each_container_alone() -> None
     together = policy(
         reserved={"count": 1},
         topology={"policy": "Restricted", "scope": "Pod"},
-        memory={"policy": "SingleNUMA"},
+        memory={"policy": "SingleNUMA", "nodesWithoutCPUs": "Any"},
     )
     one = parse_pod(pod_body("a", [container("c0", 1), container("c1", 1, "3Gi")]))
     resolved = resolve(topology, together)
