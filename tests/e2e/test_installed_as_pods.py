@@ -137,11 +137,11 @@ def test_a_pod_is_pinned(lab: InstalledLab) -> None:
 def test_the_kubelet_says_which_devices_there_are(lab: InstalledLab) -> None:
     """Through the folder of its socket, which is mounted read-only."""
 
-    def devices() -> object:
-        found = lab.cluster.api.get(NODE_REPORTS.path(Key(lab.node)))
-        return found["status"].get("devices")
+    def says() -> bool:
+        found = lab.cluster.api.get(NODE_REPORTS.path(Key(lab.node)))["status"].get("devices")
+        return found is not None and "message" not in found
 
-    lab.eventually(devices, {"resources": [], "containers": []})
+    lab.wait(says, "the kubelet to say which devices there are")
 
 
 def test_the_network_interfaces_of_the_host_are_reported_by_name(lab: InstalledLab) -> None:

@@ -103,6 +103,29 @@ class ContainerDevices(OfContainer):
 
 
 @dataclass(frozen=True, slots=True)
+class UnnamedDevices:
+    """The devices of one resource that a container of a pod has whose UID is not known yet."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    count: int
+    numa_nodes: MemSet = MemSet()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "namespace": self.namespace,
+            "pod": self.pod,
+            "container": self.container,
+            "resource": self.resource,
+            "numaNodes": str(self.numa_nodes),
+            "count": self.count,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class DevicesStatus:
     """The devices of the node, as the kubelet's podresources API lists them.
 
@@ -112,6 +135,8 @@ class DevicesStatus:
     message: str | None = None
     resources: tuple[DeviceCount, ...] = ()
     containers: tuple[ContainerDevices, ...] = ()
+    unnamed: tuple[UnnamedDevices, ...] = ()
+    unnamed_pods: tuple[str, ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
@@ -120,6 +145,8 @@ class DevicesStatus:
             wire["message"] = self.message
         wire["resources"] = [one.to_wire() for one in self.resources]
         wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["unnamed"] = [one.to_wire() for one in self.unnamed]
+        wire["unnamedPods"] = list(self.unnamed_pods)
         return wire
 
 

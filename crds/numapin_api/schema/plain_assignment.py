@@ -184,6 +184,41 @@ class ContainerDevices(OfContainer):
 
 
 @dataclass(frozen=True, slots=True)
+class UnnamedDevices:
+    """The devices of one resource that a container of a pod has whose UID is not known yet."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    count: int
+    numa_nodes: MemSet = MemSet()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "UnnamedDevices":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            intern(wire["namespace"]),
+            wire["pod"],
+            intern(wire["container"]),
+            intern(wire["resource"]),
+            wire["count"],
+            MemSet.parse(wire.get("numaNodes", "")),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "namespace": self.namespace,
+            "pod": self.pod,
+            "container": self.container,
+            "resource": self.resource,
+            "numaNodes": str(self.numa_nodes),
+            "count": self.count,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class DevicesStatus:
     """The devices of the node, as the kubelet's podresources API lists them.
 
@@ -193,6 +228,8 @@ class DevicesStatus:
     message: str | None = None
     resources: tuple[DeviceCount, ...] = ()
     containers: tuple[ContainerDevices, ...] = ()
+    unnamed: tuple[UnnamedDevices, ...] = ()
+    unnamed_pods: tuple[str, ...] = ()
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "DevicesStatus":
@@ -201,6 +238,8 @@ class DevicesStatus:
             wire.get("message"),
             tuple(map(DeviceCount.from_wire, wire.get("resources", ()))),
             tuple(map(ContainerDevices.from_wire, wire.get("containers", ()))),
+            tuple(map(UnnamedDevices.from_wire, wire.get("unnamed", ()))),
+            tuple(wire.get("unnamedPods", ())),
         )
 
     def to_wire(self) -> dict[str, Any]:
@@ -210,6 +249,8 @@ class DevicesStatus:
             wire["message"] = self.message
         wire["resources"] = [one.to_wire() for one in self.resources]
         wire["containers"] = [one.to_wire() for one in self.containers]
+        wire["unnamed"] = [one.to_wire() for one in self.unnamed]
+        wire["unnamedPods"] = list(self.unnamed_pods)
         return wire
 
 

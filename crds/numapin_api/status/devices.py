@@ -49,6 +49,19 @@ class ContainerDevices(OfContainer, WireModel):
     )
 
 
+class UnnamedDevices(WireModel):
+    """The devices of one resource that a container of a pod has whose UID is not known yet."""
+
+    namespace: Name = Field(description="The namespace of the pod.")
+    pod: Name = Field(description="The name of the pod.")
+    container: Name = Field(description="The name of the container.")
+    resource: Resource = Field(description="The resource, such as nvidia.com/gpu.")
+    numa_nodes: MemSet = Field(
+        default=MemSet(), description="The NUMA nodes that they are near; if empty, unknown."
+    )
+    count: Count = Field(description="How many there are.")
+
+
 class DevicesStatus(WireModel):
     """The devices of the node, as the kubelet's podresources API lists them.
 
@@ -70,5 +83,20 @@ class DevicesStatus(WireModel):
         default=(),
         description="The devices that containers have.",
         max_length=MAX_CONTAINER_DEVICES,
+        json_schema_extra=atomic_list(),
+    )
+    unnamed: tuple[UnnamedDevices, ...] = Field(
+        default=(),
+        description="The devices of pods whose sandbox the container runtime does not list yet, "
+        "which is one of unnamedPods.",
+        max_length=MAX_DEVICE_ROWS,
+        json_schema_extra=atomic_list(),
+    )
+    unnamed_pods: tuple[PodUid, ...] = Field(
+        default=(),
+        description="UIDs of the pods that had a cgroup when the kubelet was asked, and whose "
+        "namespace and name the container runtime has not said. Each has what unnamed says of its "
+        "name.",
+        max_length=MAX_DEVICE_ROWS,
         json_schema_extra=atomic_list(),
     )

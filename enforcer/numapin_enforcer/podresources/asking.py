@@ -50,12 +50,9 @@ MOST_SINGLE: Final = 4
 """Up to this many pods are asked for one by one, more with one list of all sandboxes."""
 
 AGE_SHARE: Final = 10
-MIN_PAUSE_SECONDS: Final = 0.02
+MIN_PAUSE_SECONDS: Final = 0.1
 MAX_PAUSE_SECONDS: Final = 5.0
 """A pod without a sandbox is asked for again after this fraction of its age."""
-
-GUESSED_PAUSE_SECONDS: Final = 1.0
-"""How soon it is checked that a pod was guessed right."""
 
 LONGEST_MESSAGE: Final = 1024
 
@@ -92,6 +89,8 @@ class KubeletDevices:
         self._answer = PodAnswer()
         self._covered: frozenset[str] = frozenset()
         """The pods that had a cgroup when this answer was asked for."""
+        self._is_outdated = False
+        """Whether a newer answer may say more of them."""
         self._asked_seconds = -inf
         self._due_seconds = -inf
         """When to ask for all resources again."""
@@ -155,7 +154,7 @@ class KubeletDevices:
             self._pods.forget_names()
             self._pods.reopen()
         if resynced or before - self._pods.seen.keys():
-            self._covered = frozenset()
+            self._is_outdated = True
         if is_changed or resynced or is_first:
             self._update()
             self._worker.request()
@@ -203,10 +202,10 @@ class KubeletDevices:
                 if self._must_list():
                     pods = frozenset(self._pods.seen)
                     self._answer, self._covered = await kubelet.pods(self._places), pods
+                    self._is_outdated = False
         if nameless := self._pods.settle(self._answer, self._covered):
-            await self._ask_names(self._pods.nameless)
+            await self._ask_names(nameless)
             nameless = self._pods.settle(self._answer, self._covered)
-            self._pods.guess(self._answer, self._covered)
         return nameless
 
     def _is_due(self) -> bool:
@@ -214,7 +213,9 @@ class KubeletDevices:
 
     def _must_list(self) -> bool:
         has_devices = bool(located(self._resources) or self._pods.rows)
-        return has_devices and not self._pods.unsettled <= self._covered
+        unsettled = self._pods.unsettled
+        covered = frozenset[str]() if self._is_outdated else self._covered
+        return has_devices and not unsettled <= covered
 
     def _take(self, devices: tuple[Devices, ...]) -> None:
         """All resources of the node, from now on."""
@@ -238,10 +239,7 @@ class KubeletDevices:
     def _pause_seconds(self, nameless: frozenset[str]) -> float | None:
         now_seconds = self._clock.monotonic()
         pauses = [self._due_seconds - now_seconds]
-        guessed = self._pods.guessed.keys()
-        if guessed:
-            pauses.append(GUESSED_PAUSE_SECONDS)
-        if ages := [now_seconds - self._pods.seen[uid] for uid in nameless - guessed]:
+        if ages := [now_seconds - self._pods.seen[uid] for uid in nameless]:
             pauses.append(min(max(min(ages) / AGE_SHARE, MIN_PAUSE_SECONDS), MAX_PAUSE_SECONDS))
         return None if min(pauses) == inf else min(pauses)
 
@@ -262,5 +260,6 @@ class KubeletDevices:
         self.status = None
         if self._is_needed and (self._is_known or message):
             cut = message[:LONGEST_MESSAGE] if message else None
-            self.status = status_of(self._resources, self._pods.rows, cut)
+            unnamed = self._pods.unnamed(self._answer, self._covered)
+            self.status = status_of(self._resources, self._pods.rows, unnamed, cut)
         return self.status != before

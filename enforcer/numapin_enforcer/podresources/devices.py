@@ -7,7 +7,12 @@ from itertools import groupby, islice
 from typing import Any, Final
 
 from numapin_api.cpuset import MemSet
-from numapin_api.schema.plain import ContainerDevices, DeviceCount, DevicesStatus
+from numapin_api.schema.plain import (
+    ContainerDevices,
+    DeviceCount,
+    DevicesStatus,
+    UnnamedDevices,
+)
 from numapin_api.topology import Topology
 
 MOST_ROWS: Final = 256
@@ -55,6 +60,14 @@ Rows = tuple[tuple[str, Devices], ...]
 """The devices of one pod, each with the name of its container."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """Pods by UID, and devices by namespace and name of pods; which is which is not known."""
+
+    uids: tuple[str, ...] = ()
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+
+
 def grouped(entries: Iterable[Entry], places: Places) -> tuple[Devices, ...]:
     """The devices of a list by resource and NUMA nodes, in the order of these.
 
@@ -100,23 +113,37 @@ def located(devices: Iterable[Devices]) -> frozenset[str]:
 
 
 def status_of(
-    resources: Iterable[Devices], pods: Mapping[str, Rows], message: str | None
+    resources: Iterable[Devices],
+    pods: Mapping[str, Rows],
+    unnamed: Unnamed = Unnamed(),
+    message: str | None = None,
 ) -> DevicesStatus:
     """What a report says. Resources without any NUMA node are left out.
 
     Args:
         resources: all devices of the node.
         pods: what pods have, by UID; one whose rows have no room is left out as a whole.
+        unnamed: what pods have whose names are not known.
         message: why this is old or missing; None if it is not.
     """
-    given = tuple(one for rows in pods.values() for _, one in rows)
+    of_pods = (*pods.values(), *unnamed.rows.values())
+    given = tuple(one for rows in of_pods for _, one in rows)
     known = located((*resources, *given))
     counts = [
         DeviceCount(one.resource, one.count, MemSet(one.nodes))
         for one in resources
         if one.resource in known
     ]
-    return DevicesStatus(message, tuple(counts[:MOST_ROWS]), tuple(_containers(pods, known)))
+    return DevicesStatus(
+        message,
+        tuple(counts[:MOST_ROWS]),
+        tuple(
+            ContainerDevices(uid, name, one.resource, one.count, MemSet(one.nodes), one.ids)
+            for uid, name, one in _kept(pods, known, MOST_CONTAINER_ROWS)
+        ),
+        tuple(_unnamed(pod, name, one) for pod, name, one in _kept(unnamed.rows, known, MOST_ROWS)),
+        unnamed.uids[:MOST_ROWS],
+    )
 
 
 def reported_before(reported: Mapping[str, Any]) -> tuple[tuple[Devices, ...], dict[str, Rows]]:
@@ -144,12 +171,18 @@ def _by_address(id_: str, places: Places) -> tuple[int, ...]:
     return (node,) if node is not None and node in places.numa_nodes else ()
 
 
-def _containers(pods: Mapping[str, Rows], known: frozenset[str]) -> Iterator[ContainerDevices]:
-    left = MOST_CONTAINER_ROWS
-    for uid, rows in sorted(pods.items()):
+def _unnamed(pod: str, container: str, one: Devices) -> UnnamedDevices:
+    namespace, _, name = pod.partition("/")
+    return UnnamedDevices(namespace, name, container, one.resource, one.count, MemSet(one.nodes))
+
+
+def _kept(
+    pods: Mapping[str, Rows], known: frozenset[str], most: int
+) -> Iterator[tuple[str, str, Devices]]:
+    """Pod, container and devices of each row of known resources; of a pod all, or none."""
+    left = most
+    for pod, rows in sorted(pods.items()):
         kept = [(name, one) for name, one in rows if one.resource in known]
-        if len(kept) > left:
-            continue
-        left -= len(kept)
-        for name, one in kept:
-            yield ContainerDevices(uid, name, one.resource, one.count, MemSet(one.nodes), one.ids)
+        if len(kept) <= left:
+            left -= len(kept)
+            yield from ((pod, name, one) for name, one in kept)

@@ -1,12 +1,14 @@
 """Read from the cache what a decision about one node depends on. Does no I/O."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from numapin_operator.nodes.decide import NodePicture
+from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import PolicyView
-from numapin_operator.placement import PodView
+from numapin_operator.placement import PodView, with_named
 from numapin_operator.policies.selection import mark_selected
 
 
@@ -38,13 +40,25 @@ def picture_of(
         name,
         state.nodes.get(name),
         ranked,
-        state.assignments.get(name),
+        _with_devices(state.assignments.get(name), pods),
         pods,
         release_delay=state.release_delay_of(name),
         lost=state.lost.get(name),
         as_lines=state.takes_lines(name),
         wishes=wishes,
     )
+
+
+def _with_devices(
+    assignment: AssignmentView | None, pods: Sequence[PodView]
+) -> AssignmentView | None:
+    """The assignment, whose node may report devices of pods that only we can name."""
+    if assignment is None or (devices := assignment.status.devices) is None:
+        return assignment
+    if not devices.unnamed:
+        return assignment
+    status = replace(assignment.status, devices=with_named(devices, pods))
+    return replace(assignment, status=status)
 
 
 def pods_on(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:

@@ -20,6 +20,7 @@ from numapin_operator.placement.cpumanager.crossing import crossing_groups
 from numapin_operator.placement.devicemanager.given import (
     AwaitsDevices,
     NodeDevices,
+    with_named,
 )
 from numapin_operator.placement.devicemanager.pool import NO_DEVICES, Device, Devices
 from numapin_operator.placement.errors import PlacementError, PodFormatError, PolicyError
@@ -159,6 +160,7 @@ __all__ = [
     "used_memory",
     "why_near",
     "why_preferred",
+    "with_named",
     "with_reserved",
     "within_memory",
 ]

@@ -79,8 +79,8 @@ def message(lab: RunningLab) -> str:
     return str(devices(lab).get("message", ""))
 
 
-def gpu_pod(name: str) -> dict[str, Any]:
-    made = pod(name, cpu="100m")
+def gpu_pod(name: str, cpu: str = "100m") -> dict[str, Any]:
+    made = pod(name, cpu=cpu)
     limits = made["spec"]["containers"][0]["resources"]
     limits["limits"] = limits["requests"] = limits["limits"] | {GPU: "1"}
     return made
@@ -107,6 +107,21 @@ def test_the_device_of_a_pod_is_reported_while_the_pod_is_there(node: RunningLab
     again = run_gpu_pod(node, "first")
     assert again != first
     node.eventually(lambda: given(node).get(again), ("0", ["g0"]))
+
+
+def test_pods_that_come_together_are_placed_with_their_devices(node: RunningLab) -> None:
+    """Their sandboxes are made longer than the operator waits: it knows which pod is which."""
+    node.apply(policy(topology={"policy": "BestEffort"}))
+    together = [gpu_pod("a", cpu="1"), gpu_pod("b"), pod("c", cpu="100m")]
+    node.apply(*together)
+    node.wait_running("a", "b", "c")
+    uids = {name: node.pod(name)["metadata"]["uid"] for name in "ab"}
+    node.eventually(lambda: given(node).keys(), set(uids.values()))
+    found = devices(node)
+    assert (found["unnamed"], found["unnamedPods"]) == ([], [])
+    node.eventually(node.reported_exclusive, [True])
+    (told,) = (one["message"] for one in node.events("a") if one["reason"] == "CPUsAssigned")
+    assert "chosen without its devices" not in told
 
 
 def test_a_kubelet_that_starts_again_is_asked_again(node: RunningLab) -> None:

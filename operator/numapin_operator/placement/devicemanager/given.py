@@ -7,8 +7,8 @@ that are already allocated.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final, NamedTuple
 
@@ -105,6 +105,25 @@ class NodeDevices:
 def are_too_many(counts: DeviceCounts) -> bool:
     """Whether devices are near too many different groups of NUMA nodes; see `MOST_GROUPS`."""
     return sum(near.bit_count() > 1 for near in counts) > MOST_GROUPS
+
+
+def with_named(status: DevicesStatus, pods: Iterable[PodView]) -> DevicesStatus:
+    """The report, with the devices of pods that its node cannot name yet, by their UIDs.
+
+    A pod that is one of `unnamed_pods` has what the kubelet lists under its name: the kubelet has
+    forgotten each older pod of that name before it made a cgroup.
+    """
+    unnamed = frozenset(status.unnamed_pods)
+    uids: dict[tuple[str, str], list[str]] = {}
+    for pod in pods if unnamed else ():
+        if pod.uid in unnamed:
+            uids.setdefault((pod.namespace, pod.name), []).append(pod.uid)
+    named = tuple(
+        ContainerDevices(found[0], row.container, row.resource, row.count, row.numa_nodes)
+        for row in status.unnamed
+        if len(found := uids.get((row.namespace, row.pod), [])) == 1
+    )
+    return replace(status, containers=(*status.containers, *named)) if named else status
 
 
 class AwaitsDevices(NamedTuple):

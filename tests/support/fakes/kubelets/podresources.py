@@ -87,8 +87,7 @@ class _InMemory:
             name: rows_of(((one, _entries(has)) for one, has in containers.items()), places)
             for name, containers in self.kubelet.pods
         }
-        found = {name: has for name, has in rows.items() if has and name in once}
-        return PodAnswer(once, found, has_doubles=len(once) < len(rows))
+        return PodAnswer(once, {name: has for name, has in rows.items() if has and name in once})
 
     async def _call(self, name: str) -> None:
         is_refused = await self.kubelet.call(name)

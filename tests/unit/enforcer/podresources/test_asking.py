@@ -47,26 +47,32 @@ async def test_a_sandbox_that_is_not_listed_yet_is_asked_for_again_soon(gpus: Wo
     await gpus.run_pod("u1", "a", GPUS[0])
     await gpus.clock.advance(0.5)
     assert gpus.rows == {}, "it may be either pod's"
+    found = gpus.status()
+    assert found is not None
+    assert [(one.pod, one.count) for one in found.unnamed] == [("a", 1)]
+    assert found.unnamed_pods == ("u1", "u2")
     gpus.name("u1", "a")
-    await gpus.clock.advance(0.1)
+    await gpus.clock.advance(0.2)
     assert gpus.rows == {"u1": ("g0",)}
+    found = gpus.status()
+    assert found is not None
+    assert (found.unnamed, found.unnamed_pods) == ((), ())
     assert gpus.pop_asked() == [LIST]
-    assert len(gpus.runtime.asked_pods) < 60
+    assert len(gpus.runtime.asked_pods) < 20
 
 
-async def test_one_new_pod_among_named_ones_has_its_devices_before_its_sandbox(gpus: World) -> None:
-    await gpus.run_pod("u1", "a")
-    await gpus.run_pod("u2", "b")
-    gpus.name("u1", "a")
-    gpus.name("u2", "b")
+async def test_what_unnamed_pods_have_is_said_without_a_break(gpus: World) -> None:
+    await gpus.run_pod("u1", "a", GPUS[0])
     await gpus.clock.advance(1)
-    await gpus.run_pod("u3", "c", GPUS[0])
-    assert gpus.rows == {"u3": ("g0",)}
-    asked = len(gpus.runtime.asked_pods)
-    gpus.name("u3", "other")
-    await gpus.clock.advance(1.1)
-    assert gpus.rows == {}, "it is not the pod that was listed"
-    assert len(gpus.runtime.asked_pods) == asked + 1
+    gpus.wake.clear()
+    await gpus.make_pass(resynced=True)
+    await gpus.clock.advance(1)
+    assert not gpus.wake.is_set()
+    gpus.pods.clear()
+    await gpus.make_pass()
+    found = gpus.status()
+    assert found is not None
+    assert (found.unnamed, found.unnamed_pods) == ((), ())
 
 
 async def test_the_start_gate_names_a_pod_before_the_runtime_lists_it(gpus: World) -> None:

@@ -38,7 +38,7 @@ async def test_a_name_that_is_listed_twice_counts_for_none(tmp_path: Path) -> No
     made, socket = kubelet(), tmp_path / "kubelet.sock"
     made.has("d/a", c=[(GPU, "g0", (0,))])
     async with serve(made, socket), PodResourcesClient(socket) as client:
-        assert await client.pods(PLACES) == PodAnswer(frozenset({"d/b"}), {}, has_doubles=True)
+        assert await client.pods(PLACES) == PodAnswer(frozenset({"d/b"}), {})
 
 
 async def test_a_kubelet_that_hangs_is_an_error_in_time(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import MemSet
-from numapin_api.schema.plain import ContainerDevices, DeviceCount, DevicesStatus
+from numapin_api.schema.plain import ContainerDevices, DeviceCount, DevicesStatus, UnnamedDevices
 from numapin_api.status import devices as contract
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
 from numapin_enforcer.podresources import devices
@@ -17,6 +17,7 @@ from numapin_enforcer.podresources.devices import (
     Devices,
     Entry,
     Places,
+    Unnamed,
     grouped,
     reported_before,
     rows_of,
@@ -102,15 +103,23 @@ def test_resources_without_any_numa_node_are_not_reported() -> None:
     kvm = Devices("devices.kubevirt.io/kvm", (), 1000, ("kvm0",))
     gpus = (Devices(GPU, (), 1, ("g0",)), Devices(GPU, (1,), 1, ("g1",)))
     rows = {"u": (("c", kvm), ("c", gpus[1]))}
-    assert status_of((kvm, *gpus), rows, None) == DevicesStatus(
+    assert status_of((kvm, *gpus), rows) == DevicesStatus(
         None,
         (DeviceCount(GPU, 1), DeviceCount(GPU, 1, MemSet((1,)))),
         (ContainerDevices("u", "c", GPU, 1, MemSet((1,)), ("g1",)),),
     )
 
 
+def test_pods_without_a_name_are_reported_beside_what_they_have_together() -> None:
+    gpu = Devices(GPU, (1,), 1, ("g1",))
+    found = status_of([gpu], {}, Unnamed(("u1", "u2"), {"d/a": (("c", gpu),)}))
+    assert found.unnamed == (UnnamedDevices("d", "a", "c", GPU, 1, MemSet((1,))),)
+    assert found.unnamed_pods == ("u1", "u2")
+    assert contract.DevicesStatus.model_validate(found.to_wire()).unnamed[0].pod == "a"
+
+
 def test_a_pod_keeps_its_rows_when_no_device_is_healthy_any_more() -> None:
-    found = status_of((), {"u": (("c", Devices(GPU, (1,), 1, ("g1",))),)}, None)
+    found = status_of((), {"u": (("c", Devices(GPU, (1,), 1, ("g1",))),)})
     assert [one.pod_uid for one in found.containers] == ["u"]
     assert found.resources == ()
 
@@ -126,7 +135,7 @@ def test_the_bounds_are_those_of_the_contract() -> None:
 def test_too_many_rows_are_cut_and_a_pod_is_shown_whole_or_not_at_all() -> None:
     resources = [Devices(f"example.com/r{one:04}", (0,), 1, ()) for one in range(MOST_ROWS + 1)]
     rows = tuple((f"c{one}", resources[0]) for one in range(300))
-    found = status_of(resources, {f"u{one}": rows for one in range(4)}, None)
+    found = status_of(resources, {f"u{one}": rows for one in range(4)})
     assert len(found.resources) == MOST_ROWS
     assert {one.pod_uid for one in found.containers} == {"u0", "u1", "u2"}
     assert len(found.containers) == 900
@@ -144,9 +153,9 @@ def test_a_report_that_is_not_as_it_must_be_is_as_none(reported: dict[str, Any])
 
 def test_what_was_reported_is_read_back() -> None:
     gpu = Devices(GPU, (0, 1), 2, ("g1", "g2"))
-    status = status_of([gpu], {"u": (("a", gpu), ("b", gpu))}, "late")
+    status = status_of([gpu], {"u": (("a", gpu), ("b", gpu))}, message="late")
     resources, pods = reported_before(status.to_wire())
-    assert status_of(resources, pods, "late") == status
+    assert status_of(resources, pods, message="late") == status
 
 
 LISTS = st.lists(
@@ -161,7 +170,7 @@ LISTS = st.lists(
 @given(LISTS)
 def test_every_list_gives_a_report_that_the_contract_allows(listed: list[Entry]) -> None:
     made = grouped(listed, PLACES)
-    found = status_of(made, {"u": tuple(("c", one) for one in made)}, None)
+    found = status_of(made, {"u": tuple(("c", one) for one in made)})
     read = contract.DevicesStatus.model_validate(found.to_wire())
     assert sum(one.count for one in read.resources) == sum(one.count for one in read.containers)
     assert made == grouped(list(reversed(listed)), PLACES)

@@ -1,6 +1,6 @@
 """Which UID gets the devices that a kubelet lists by name: never the wrong one."""
 
-from numapin_enforcer.podresources.devices import Devices, Rows
+from numapin_enforcer.podresources.devices import Devices, Rows, Unnamed
 from numapin_enforcer.podresources.pod_rows import PodAnswer, PodRows
 
 
@@ -90,60 +90,21 @@ def test_a_pod_without_devices_may_be_found_to_have_some() -> None:
     assert found.rows == {"u1": gpu("g1")}
 
 
-def guessing(*uids: str, **names: str) -> PodRows:
-    """Pods a and b have names, u1 has none yet."""
-    return pods("a", "b", "u1", *uids, a="a", b="b", **names)
-
-
-def test_the_only_pod_without_a_name_is_the_only_name_that_is_left() -> None:
-    found = guessing()
-    listed = answer("a", "b", new=gpu("g1"))
-    assert found.settle(listed, found.seen) == {"u1"}
-    found.guess(listed, found.seen)
-    assert found.rows == {"u1": gpu("g1")}
-    assert found.settle(listed, found.seen) == {"u1"}, "its name is needed nevertheless"
+def test_pods_without_a_name_have_together_what_is_left() -> None:
+    found = pods("a", "u1", "u2", "late", a="a")
+    listed = answer("b", a=gpu("g0"), new=gpu("g1"))
+    asked = ["a", "u1", "u2"]
+    assert found.settle(listed, asked) == {"u1", "u2"}
+    assert found.unnamed(listed, asked) == Unnamed(("u1", "u2"), {"d/new": gpu("g1")})
     found.names["u1"] = "d/new"
-    assert found.settle(listed, found.seen) == frozenset()
-    assert (found.rows, found.guessed, found.unsettled) == ({"u1": gpu("g1")}, {}, frozenset())
+    assert found.settle(listed, asked) == frozenset()
+    assert found.rows["u1"] == gpu("g1")
+    assert found.unnamed(listed, asked) == Unnamed()
 
 
-def test_nothing_is_guessed_where_it_could_be_another_pod() -> None:
-    new = gpu("g1")
-    for found, listed, asked in (
-        (guessing("u2"), answer("a", "b", new=new), "all"),
-        (guessing(), answer("a", "b", "other", new=new), "all"),
-        (guessing(), answer("a", "b", new=new), "before it came"),
-        (guessing(), answer("b", a=new), "all"),
-        (guessing(), PodAnswer(frozenset({"d/a", "d/b", "d/new"}), {"d/new": new}, True), "all"),
-    ):
-        found.guess(listed, found.seen if asked == "all" else ["a", "b"])
-        assert found.rows == {}
-
-
-def test_a_guess_is_dropped_when_the_runtime_names_that_pod_otherwise() -> None:
-    found, listed = guessing(), answer("a", "b", new=gpu("g1"))
-    found.guess(listed, found.seen)
-    found.names["u1"] = "d/ended"
-    found.settle(listed, found.seen)
-    assert found.rows == {}
-
-
-def test_a_guess_is_dropped_when_the_name_is_that_of_another_pod() -> None:
-    found, listed = guessing(), answer("a", "b", new=gpu("g1"))
-    found.guess(listed, found.seen)
-    found.keep([*found.seen, "u2"], 1.0)
-    found.names["u2"] = "d/new"
-    found.settle(listed, found.seen)
-    assert found.rows == {"u2": gpu("g1")}
-
-
-def test_a_guess_stays_in_doubt_and_goes_with_its_pod() -> None:
-    found, listed = guessing(), answer("a", "b", new=gpu("g1"))
-    found.guess(listed, found.seen)
-    found.reopen()
-    assert "u1" in found.unsettled
-    found.keep(["a", "b"], 1.0)
-    assert (found.rows, found.guessed) == ({}, {})
+def test_what_is_left_is_not_that_of_a_pod_that_has_a_name() -> None:
+    found = pods("old", "new", old="a")
+    assert found.unnamed(answer(a=gpu("g1")), ["old", "new"]) == Unnamed()
 
 
 def test_only_pods_that_are_there_are_resumed() -> None:
