@@ -182,7 +182,9 @@ def test_a_node_report_says_which_devices_there_are() -> None:
     has = row | {"podUID": "a", "container": "c0", "ids": ["nic1"]}
     view = assignment_view(PLANNED)
     seen = {"uid": view.uid, "generation": view.generation}
+    late = row | {"namespace": "d", "pod": "b", "container": "c0"}
     devices = {"message": "old", "resources": [row], "containers": [has]}
+    devices |= {"unnamed": [late], "unnamedPods": ["b"]}
     body = {"observed": seen, "enforced": seen, "devices": devices}
     report = ReportView.decode({"metadata": {"name": view.name}, "status": body})
     found = view.reported(report, None).status.devices
