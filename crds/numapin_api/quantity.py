@@ -78,11 +78,16 @@ def format_bytes(size_bytes: int, *, down: bool = False) -> str:
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
 
 
+_MOST_BYTES: Final = (1 << 63) - 1
+"""Of a quantity of the API server. A file may request more, which no float holds."""
+
+
 def exact_bytes(size_bytes: int) -> str:
     """As `format_bytes` if that loses nothing, else in the largest unit that does: 6244 MiB."""
-    shown = format_bytes(size_bytes)
-    if whole(shown.removesuffix("B").replace(" ", "")) == size_bytes:
-        return shown
+    if size_bytes <= _MOST_BYTES:
+        shown = format_bytes(size_bytes)
+        if whole(shown.removesuffix("B").replace(" ", "")) == size_bytes:
+            return shown
     amount = as_quantity(size_bytes)
     number = amount.rstrip("KMGTPEi")
     return f"{number} {amount.removeprefix(number)}B"

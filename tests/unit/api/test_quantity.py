@@ -85,5 +85,11 @@ def test_bytes_can_be_shown_without_a_loss(
     assert whole(quantity) == size_bytes
 
 
+def test_more_bytes_than_a_float_holds_are_shown_as_they_are() -> None:
+    """A pod in a file may request any amount; the message of its refusal says it."""
+    assert exact_bytes(1 << 2000) == f"{1 << 1940} EiB"
+    assert exact_bytes((1 << 2000) + 1) == f"{(1 << 2000) + 1} B"
+
+
 def test_a_count_agrees_with_its_noun() -> None:
     assert [plural(count, "CPU") for count in (0, 1, 2)] == ["0 CPUs", "1 CPU", "2 CPUs"]
