@@ -13,7 +13,9 @@ from numapin_benchmarks.scheduling.__main__ import PLUG_IN, WITH_OBJECTS, run
 from numapin_benchmarks.scheduling.pods import Pod
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import TOPOLOGY_SCHEDULER
+from support.suite.left_out import since_kubernetes
 
+pytestmark = since_kubernetes("1.34")  # the plug-in is a scheduler of 1.34, which watches claims
 NODES = 2
 PODS = [Pod(f"pod-{at}", 5, at / 5, 8.0 if at < 4 else 2.0) for at in range(6)]
 RESYNC_SECONDS = 3
