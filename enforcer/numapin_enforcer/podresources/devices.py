@@ -17,6 +17,12 @@ from numapin_api.topology import Topology
 
 MOST_ROWS: Final = 256
 MOST_CONTAINER_ROWS: Final = 1024
+MOST_BYTES: Final = 384 << 10
+"""Of the rows of pods, and as much of pods without a name: etcd takes 1.5 MiB for a report."""
+
+ROW_BYTES: Final = 200
+"""Of a row as JSON, besides names and ids."""
+
 MOST_IDS: Final = 8
 LONGEST_ID: Final = 128
 MOST_NUMA_NODES: Final = 1024
@@ -92,7 +98,9 @@ def grouped(entries: Iterable[Entry], places: Places) -> tuple[Devices, ...]:
     made = []
     for (resource, nodes), group in groupby(placed, key=lambda one: one[:2]):
         ids = [one[2] for one in group]
-        shown = (one for one in ids if len(one) <= LONGEST_ID and one.isprintable())
+        shown = (
+            one for one in ids if len(one) <= LONGEST_ID and one.isascii() and one.isprintable()
+        )
         made.append(Devices(resource, nodes, len(ids), tuple(islice(shown, MOST_IDS))))
     return tuple(made)
 
@@ -180,9 +188,11 @@ def _kept(
     pods: Mapping[str, Rows], known: frozenset[str], most: int
 ) -> Iterator[tuple[str, str, Devices]]:
     """Pod, container and devices of each row of known resources; of a pod all, or none."""
-    left = most
+    left, left_bytes = most, MOST_BYTES
     for pod, rows in sorted(pods.items()):
         kept = [(name, one) for name, one in rows if one.resource in known]
-        if len(kept) <= left:
-            left -= len(kept)
+        texts = ((pod, name, one.resource, *one.ids) for name, one in kept)
+        size = sum(ROW_BYTES + len("".join(each)) for each in texts)
+        if len(kept) <= left and size <= left_bytes:
+            left, left_bytes = left - len(kept), left_bytes - size
             yield from ((pod, name, one) for name, one in kept)

@@ -1,5 +1,6 @@
 """Devices as values: whatever a kubelet lists, a report is within its bounds and says the truth."""
 
+import json
 from typing import Any
 
 import pytest
@@ -139,6 +140,16 @@ def test_too_many_rows_are_cut_and_a_pod_is_shown_whole_or_not_at_all() -> None:
     assert len(found.resources) == MOST_ROWS
     assert {one.pod_uid for one in found.containers} == {"u0", "u1", "u2"}
     assert len(found.containers) == 900
+
+
+def test_a_report_is_small_enough_for_etcd_however_long_the_names_are() -> None:
+    long = Devices("r" * 317, (0,), 8, tuple(f"{one}" + "i" * 127 for one in range(8)))
+    rows = {f"{one:064}": (("c" * 253, long),) for one in range(MOST_CONTAINER_ROWS)}
+    late = {f"{'n' * 63}/{one:0253}": has for one, has in enumerate(rows.values())}
+    found = status_of([long] * MOST_ROWS, rows, Unnamed(tuple(rows), late))
+    assert len(json.dumps(found.to_wire())) < 1 << 20
+    assert len(found.containers) > 150
+    assert len(found.unnamed) > 150
 
 
 ODD: st.SearchStrategy[Any] = st.one_of(
