@@ -8,7 +8,15 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.duration import DURATION_PATTERN
 from numapin_api.meta.cel_rules import label_map_rules, readable_cpu_list, rule, rules
 from numapin_api.meta.selectors import LabelSelector, LabelValue
-from numapin_api.meta.wire import Duration, Quantity, WireModel, keyed_list, not_yet
+from numapin_api.meta.wire import (
+    NOT_NULL,
+    Duration,
+    Quantity,
+    WireModel,
+    keyed_list,
+    never_null,
+    not_yet,
+)
 from numapin_api.moves.model import Dynamic
 from numapin_api.starts.model import MAX_START_TIMEOUT
 from numapin_api.status.policy import CpuPolicyStatus
@@ -178,13 +186,14 @@ class MemoryPolicy(WireModel):
         "where its memory is, and topology.policy refuses for CPUs alone. SingleNUMA: one NUMA "
         "node, or the container is refused, regardless of topology.policy.",
     )
-    nodes_without_cpus: Literal["Never", "Spill", "Any"] | None = Field(
+    nodes_without_cpus: Annotated[Literal["Never", "Spill", "Any"] | None, NOT_NULL] = Field(
         default=None,
         alias="nodesWithoutCPUs",
         description="Whether containers are bound to NUMA nodes that have memory and no CPUs, such "
         "as CXL and high-bandwidth memory. Never: no. Spill: if the NUMA nodes with CPUs have no "
         "room. Any: as to any other. If unset, Never with policy Preferred and SingleNUMA, and "
         "with Static Any, as the kubelet does.",
+        json_schema_extra=never_null,
     )
     reserved: tuple[MemoryReservation, ...] = Field(
         default=(),

@@ -18,7 +18,7 @@ from numapin_api.hardware.limits import (
     MAX_WARNINGS,
     WARNING_LENGTH,
 )
-from numapin_api.meta.wire import WireModel, atomic_list
+from numapin_api.meta.wire import NOT_NULL, WireModel, atomic_list
 
 _Pages = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 _Distance = Annotated[int, Field(ge=0, le=MAX_GROUP_ID)]
@@ -139,12 +139,12 @@ class TopologyStatus(WireModel):
         max_length=MAX_NUMA_NODES + 1,
         json_schema_extra=atomic_list(),
     )
-    names: tuple[DeviceNameText, ...] | None = Field(
+    names: Annotated[tuple[DeviceNameText, ...] | None, NOT_NULL] = Field(
         default=None,
         description="The network interfaces and disks on a PCI bus, each with its addresses, such "
         "as net/ens1f0=0000:3b:00.0.",
         max_length=MAX_NAMES,
-        json_schema_extra=atomic_list(),
+        json_schema_extra=atomic_list() | {"nullable": False},
     )
     warnings: tuple[Annotated[str, Field(max_length=WARNING_LENGTH)], ...] = Field(
         default=(),
