@@ -118,20 +118,19 @@ class PodView:
         containers: in the order in which they start.
         bound: when it was bound to its node (RFC 3339, so that texts sort by time).
         checked: a scheduler has bound it, or its kubelet has accepted it.
-        terminal: it has ended.
-        deleting: it is being deleted.
+        terminal, deleting: it has ended; it is being deleted.
         selected: the policy's selectors choose it.
         origin: who created it, and how important it is.
         mirror: set if the pod says that it mirrors a static pod; not checked yet.
         problem: why nothing can be assigned to it, with the field; empty if something can.
         claims_unknown: one of its ResourceClaims has not been read yet.
         edited: its spec was changed after it was created, as by a resize.
-        annotated: digest of the annotation that says which CPUs it has; empty if it has none. It
-            is never a reason for a decision.
+        annotated: digest of the annotation of its CPUs, or empty; never a reason for a decision.
         told: the reason that the annotation of a refused pod names; empty if it has none. Likewise.
         chosen: what its annotation says of NUMA nodes; empty if it has none, and any text else.
         near: what its annotations say of places; None if it has none.
         counted: whether a NodeResourceTopology must account for it. Likewise.
+        sandboxed: its containers may start now, or it requests no devices.
     """
 
     uid: str
@@ -157,6 +156,7 @@ class PodView:
     chosen: str = ""
     near: Near | None = None
     counted: bool = False
+    sandboxed: bool = True
 
     @property
     def has_cpu_claims(self) -> bool:

@@ -24,7 +24,10 @@ Source: Kubernetes v1.36, podgc, `quarantineTime`.
 
 
 DEVICES_SECONDS: Final = 2.0
-"""How long a new pod waits at most until its node reports which devices it has."""
+"""How long a new pod whose containers may start waits until its node reports its devices.
+
+Before that it waits as long as it takes: an image, a volume or a network may take minutes.
+"""
 
 
 class Moment(NamedTuple):
@@ -77,8 +80,8 @@ class NodeMemory:
         void_release: the text of an ended release that may still be written to the assignment.
         vanished_since: since when it has an assignment and no Node.
         unanswered_since: since when its enforcer has not answered what is written.
-        asking_since: since when new pods are known whose places depend on devices that the kubelet
-            gives, by UID.
+        asking_since: since when containers of new pods may start whose places depend on devices
+            that the kubelet gives, by UID; infinity if they may not yet.
         waiting: UIDs of the pods that have been told that they wait.
         defect: the error that was logged last with its traceback; empty after a success.
     """

@@ -6,6 +6,7 @@ Does no I/O.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
@@ -50,16 +51,20 @@ def with_waits(picture: NodePicture) -> NodePicture:
 
 
 def _asking(picture: NodePicture, memory: NodeMemory) -> NodeMemory:
-    """Count since when new pods are known that request devices. The count never begins again."""
+    """Count since when containers may start of new pods that request devices, once for each."""
     now, since = picture.now, memory.asking_since
     asking = asking_for_devices(picture)
     if now is None or not (asking or since):
         return memory
-    return replace(memory, asking_since={uid: since.get(uid, now.monotonic) for uid in asking})
+    begun = {
+        pod.uid: min(since.get(pod.uid, inf), now.monotonic if pod.sandboxed else inf)
+        for pod in asking
+    }
+    return replace(memory, asking_since=begun)
 
 
-def asking_for_devices(picture: NodePicture) -> tuple[str, ...]:
-    """UIDs of the new pods whose places depend on devices that the node's kubelet gives.
+def asking_for_devices(picture: NodePicture) -> tuple[PodView, ...]:
+    """The new pods whose places depend on devices that the node's kubelet gives.
 
     Those about which a decision was made stay as they are.
     """
@@ -71,11 +76,11 @@ def asking_for_devices(picture: NodePicture) -> tuple[str, ...]:
     if policy.topology.policy == "None":
         return ()
     names = {row.resource for row in status.resources}
-    asking = [pod.uid for pod in picture.pods if _heeds_devices(policy, pod, names)]
+    asking = [pod for pod in picture.pods if _heeds_devices(policy, pod, names)]
     if not asking:
         return ()
     decided = {one.pod_uid for one in spec.containers} | {one.pod_uid for one in spec.refused}
-    return tuple(uid for uid in asking if uid not in decided)
+    return tuple(pod for pod in asking if pod.uid not in decided)
 
 
 def lacking_devices(picture: NodePicture) -> Mapping[str, tuple[str, ...]]:
@@ -168,7 +173,8 @@ def _times(
     times = (decision.again_at, picture.claims_due, enforcer_over_at)
     yield from (at for at in times if at is not None)
     waiting = (one.pod.uid for one in decision.waiting if isinstance(one, AwaitsDevices))
-    yield from (picture.memory.asking_since[uid] + DEVICES_SECONDS for uid in waiting)
+    since = (picture.memory.asking_since[uid] for uid in waiting)
+    yield from (at + DEVICES_SECONDS for at in since if at < inf)
     if release is not None and release.due > now.monotonic:
         yield release.due
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from numapin_api.quantity import QuantityError, parse_quantity
+from numapin_operator.observe.node_status import json_objects
 from numapin_operator.observe.pods.resources import CPU_AND_MEMORY, Resources
 
 _MOST: Final = 1 << 62
@@ -65,3 +66,15 @@ def _usable(reported: object) -> Resources | None:
             return None
         found[name] = quantity
     return found
+
+
+def has_sandbox(status: Mapping[str, Any]) -> bool:
+    """Whether the kubelet has made the pod's sandbox, by its own report.
+
+    A kubelet before 1.29 does not say so; it counts from when that has accepted the pod.
+    Source: Kubernetes v1.36, api/core/v1, `PodReadyToStartContainers`.
+    """
+    for one in json_objects(status.get("conditions")):
+        if one.get("type") == "PodReadyToStartContainers":
+            return one.get("status") == "True" or status.get("phase") != "Pending"
+    return "startTime" in status

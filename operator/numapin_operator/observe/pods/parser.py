@@ -13,6 +13,7 @@ from numapin_operator.observe.pods.claims import claims_of_containers
 from numapin_operator.observe.pods.granted import (
     granted_to_containers,
     granted_to_pod,
+    has_sandbox,
     was_edited,
 )
 from numapin_operator.observe.pods.mirror_pods import is_pod_uid, mirror_claim
@@ -44,8 +45,7 @@ from numapin_operator.placement import (
 MAX_CONTAINERS: Final = 256
 """Containers of a pod that can get CPUs, init containers included.
 
-A pod of 8,000 fits into the API server's limit for an object, and would take 0.3 s at each of its
-events. Real pods have a few dozen at most.
+A pod of 8,000 fits into an object of the API server, and would take 0.3 s at each of its events.
 """
 
 MAX_CLAIMS: Final = 64
@@ -79,6 +79,8 @@ def parse_stored_pod(pod: Mapping[str, Any]) -> PodView:
         view = parse_pod(pod)
     except PodFormatError as error:
         return unusable_pod(pod, f"{error.field}: {error.problem}")
+    if any(one.devices for one in view.containers) and not has_sandbox(pod.get("status") or {}):
+        view = replace(view, sandboxed=False)
     problem = runs_in_virtual_machine(view, pod["spec"])
     return replace(view, problem=problem) if problem else view
 

@@ -133,6 +133,19 @@ def test_another_operator_waits_at_most_as_long_again() -> None:
     assert node.cpus == {"a": "2-3"}
 
 
+def test_the_two_seconds_begin_when_its_containers_may_start() -> None:
+    """Its image may be large, and the kubelet has chosen the devices long before."""
+    node, unready = Seen(), replace(ASKING, sandboxed=False)
+    waiting = node.look(10, (), unready)
+    assert [one.pod.uid for one in waiting.waiting] == ["a"]
+    assert waiting.again_at is None
+    node.look(500, (), unready)
+    assert node.look(600, (), ASKING).again_at == 600 + DEVICES_SECONDS
+    node.look(601, (), unready)
+    node.look(602, (), unready)
+    assert node.cpus == {"a": "2-3"}, "the count never begins again"
+
+
 @pytest.mark.parametrize(
     ("alignment", "pod", "asked"),
     [
