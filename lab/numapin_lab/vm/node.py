@@ -23,7 +23,7 @@ from numapin_lab.node.kubelet import READY_SECONDS, REGISTER_SECONDS
 from numapin_lab.processes.daemons import LOG_LINES, wait_until
 from numapin_lab.state import VM_NODE as NODE
 from numapin_lab.vm.initramfs import mount_host
-from numapin_lab.vm.node_files import KUBELET_ROOT, SOCKET, kubelet_config
+from numapin_lab.vm.node_files import KUBELET_ROOT, NRI_SOCKET, SOCKET, kubelet_config
 from numapin_lab.vm.node_machine import NodeMachine
 from numapin_lab.vm.snapshot import Snapshot
 
@@ -31,6 +31,11 @@ HOST = "/host"
 ENFORCER = Path("/run/enforcer")
 STANDBY = Path("/run/standby")
 ENFORCER_PORT = 8081
+SOCKETS = (
+    f"--cri-socket={SOCKET}",
+    f"--nri-socket={NRI_SOCKET}",
+    f"--pod-resources-socket={KUBELET_ROOT}/pod-resources/kubelet.sock",
+)
 GUEST_POLL_SECONDS = 0.5
 # Mounted after the snapshot is loaded: QEMU cannot save a machine with a 9p mount.
 SHARE = f"""mount | grep -q ' {HOST} ' || {{
@@ -242,7 +247,7 @@ def guest_enforcer(node: VmNode, port: int) -> GuestEnforcer:
         port=port,
         plane=node.plane,
         account=enforcer_account(NODE),
-        options=(*_host_options(), f"--cri-socket={SOCKET}"),
+        options=(*_host_options(), *SOCKETS),
         machine=node.machine,
     )
 

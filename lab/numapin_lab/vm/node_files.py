@@ -32,6 +32,7 @@ PROGRAMS = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr")
 PKI = Path("/etc/kubernetes/pki")
 STATE = Path("/run/node")
 SOCKET = STATE / "containerd.sock"
+NRI_SOCKET = STATE / "nri.sock"
 KUBELET_ROOT = STATE / "kubelet"
 MKFS_REMEDY = "apt-get install -y --no-install-recommends e2fsprogs"
 MKFS_SECONDS = 120
