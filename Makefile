@@ -55,7 +55,7 @@ system:
 test: setup system  ## set up and run the tests, but for those that before-release runs as well
 	PYTHONPATH=tests $(BIN)/python -m support.suite.streams --durations=30 --durations-min=5
 
-BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/virtual_machine/test_kernel_settings.py integration/contract/test_release.py integration/enforcer/start_gate integration/enforcer/virtual_machine
+BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/virtual_machine/test_kernel_settings.py e2e/virtual_machine/test_near_devices.py integration/contract/test_release.py integration/enforcer/start_gate integration/enforcer/virtual_machine
 
 before-release: setup system  ## run the tests that make test leaves out, and three chaos runs (three hours)
 	NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(addprefix tests/,$(BEFORE_RELEASE))

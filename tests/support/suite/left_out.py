@@ -17,6 +17,11 @@ before_release = pytest.mark.run_by("make before-release", BEFORE_RELEASE in os.
 """For tests that take minutes, where another test shows nearly the same sooner."""
 
 
+def rounds(usual: int, *, before_release: int) -> int:
+    """How often to repeat what may fail by chance: `before_release` times then, else `usual`."""
+    return before_release if BEFORE_RELEASE in os.environ else usual
+
+
 def since_kubernetes(release: str) -> pytest.MarkDecorator:
     """For tests of what older API servers do not serve; `release` is "1.34", say."""
     chosen = [int(part) for part in CHOSEN_KUBERNETES.split(".") if part]
