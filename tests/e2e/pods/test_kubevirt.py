@@ -45,13 +45,21 @@ def beat(lab: RunningLab) -> str:
     return str(node["metadata"]["labels"][LABEL])
 
 
+def start_gate(lab: RunningLab) -> dict[str, Any]:
+    """What the node reports of it."""
+    report = lab.cluster.api.get(f"/apis/numapin.io/v1beta1/nodereports/{lab.node}")
+    return dict(report["status"].get("startGate") or {"active": False})
+
+
 @pytest.fixture
 def kubevirt(lab: RunningLab) -> Iterator[RunningLab]:
     """Containers wait for their CPUs, and KubeVirt has said that this node gives none."""
     assert beat(lab) == "false"
     try:
         lab.kubectl("apply", f"--filename={COMPONENT}")
-        lab.apply(policy(startGate="Wait", nodeSelector={OPT_IN: "enabled"}))
+        lab.apply(policy(startGate="Wait"))
+        lab.wait_in_force()
+        lab.eventually(lambda: start_gate(lab)["active"], True)
         yield lab
     finally:
         lab.kubectl("delete", f"--filename={COMPONENT}")
@@ -73,5 +81,4 @@ def test_a_machine_with_dedicated_cpus_is_scheduled_and_pinned_from_its_start(
     sets = {lab.kubepods / path: cpus for path, cpus in lab.cpusets().items()}
     assert sets[lab.container(LAUNCHER, "compute")] == OWN
     assert not sets[lab.container(LAUNCHER, "guest-console-log")] & OWN
-    report = lab.cluster.api.get(f"/apis/numapin.io/v1beta1/nodereports/{lab.node}")
-    assert report["status"]["startGate"]["bornPinned"] == 1
+    assert start_gate(lab)["bornPinned"] == 1

@@ -52,7 +52,7 @@ class FakeKubelet:
     def deletes(self, name: str) -> None:
         self.pods = [one for one in self.pods if one[0] != name]
 
-    async def call(self, name: str) -> bool:
+    async def asked_by(self, name: str) -> bool:
         """Note a call; returns whether it is refused for coming too often."""
         self.asked.append(name)
         now_seconds = self.clock.monotonic()
@@ -90,7 +90,7 @@ class _InMemory:
         return PodAnswer(once, {name: has for name, has in rows.items() if has and name in once})
 
     async def _call(self, name: str) -> None:
-        is_refused = await self.kubelet.call(name)
+        is_refused = await self.kubelet.asked_by(name)
         if problem := self.kubelet.failure or (LIMITED if is_refused else ""):
             raise PodResourcesError(self.socket, problem)
 
@@ -152,7 +152,7 @@ class Served:
 
     async def _accept(self, stream: Stream[Any, Any], name: str) -> None:
         await stream.recv_message()
-        if await self.kubelet.call(name):
+        if await self.kubelet.asked_by(name):
             raise GRPCError(Status.RESOURCE_EXHAUSTED, LIMITED)
 
     def __mapping__(self) -> dict[str, Handler]:

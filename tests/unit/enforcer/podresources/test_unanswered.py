@@ -30,7 +30,7 @@ async def test_a_kubelet_that_fails_is_said_and_what_pods_have_is_kept(gpus: Wor
 
 async def test_one_refusal_is_not_worth_a_report(gpus: World) -> None:
     for _ in range(10):
-        await gpus.kubelet.call("another client")
+        await gpus.kubelet.asked_by("another client")
     await gpus.make_pass(resynced=True)
     await gpus.clock.advance(1)
     assert gpus.message is None
