@@ -61,7 +61,10 @@ class Planning:
 
 
 class PodHolding:
-    """Holds pods for a term of leadership. Nothing is watched before a policy says Hold."""
+    """Holds pods for a term of leadership.
+
+    Nothing is watched before a policy says Hold, unless the nodes are divided among shards.
+    """
 
     def __init__(
         self,
@@ -75,6 +78,8 @@ class PodHolding:
         self._state, self._planning, self._events = state, planning, events
         self._clock = clock
         self._needed, self._is_listed = asyncio.Event(), False
+        if state.is_divided:
+            self._needed.set()  # the nodes of a policy that says Hold may all be of other shards
         self._dirty: set[str] = set()
         self._places = NodePlaces(state.namespaces, self._wish)
         self._patience = Patience()
