@@ -14,7 +14,10 @@ from numapin_api.cpuset import CpuSet
 from numapin_lab.running_lab import RunningLab, pod, policy
 from support.suite.left_out import since_kubernetes
 
-pytestmark = since_kubernetes("1.36")  # the first with MutatingAdmissionPolicies
+pytestmark = [
+    since_kubernetes("1.36"),  # the first with MutatingAdmissionPolicies
+    pytest.mark.from_source("the lab's runtime has its NRI socket where no pod is shown it"),
+]
 
 COMPONENT = Path(__file__).parents[3] / "manifests" / "components" / "kubevirt" / "label.yaml"
 LABEL, OPT_IN = "kubevirt.io/cpumanager", "numapin.io/kubevirt"

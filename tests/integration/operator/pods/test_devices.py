@@ -2,7 +2,7 @@
 
 import pytest
 
-from numapin_client.resources import Json
+from numapin_client.resources import PODS, Json, Key
 from numapin_operator.cluster import PodEvent
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import holds, plan
@@ -41,11 +41,15 @@ async def node(world: RealWorld, operator: OperatorProcess) -> str:
 
 
 async def seen_together(world: RealWorld, node: str, operator: OperatorProcess) -> PodEvent:
-    """A pod with a NIC, and one without that comes after it; the operator, which is down, has seen
-    neither: it begins with both at the same time.
+    """A pod with a NIC, whose sandbox is there, and one without that comes after it.
+
+    The operator, which is down, has seen neither: it begins with both at the same time.
     """
     await operator.kill()
     pod = await world.add_pod(node, "near", device=NIC)
+    ready = {"conditions": [{"type": "PodReadyToStartContainers", "status": "True"}]}
+    key = Key(pod.pod, pod.namespace)
+    await world.admin.merge_patch(PODS, key, {"status": ready}, subresource="status")
     await world.add_pod(node, "other")
     return pod
 
