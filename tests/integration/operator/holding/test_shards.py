@@ -2,12 +2,15 @@
 
 import asyncio
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
+
+import pytest
 
 from numapin_api import names
 from numapin_client.errors import NotFoundError
 from numapin_client.resources import LEASES, Key
-from numapin_operator.shards.division import lease_name
+from numapin_operator.shards.division import lease_name, shard_of
 from support.real.operators.held_pods import HOLD, HeldScene
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_world import COMPONENTS, RealWorld
@@ -15,15 +18,18 @@ from support.real.operators.operator_world import COMPONENTS, RealWorld
 SHARDS = 2
 
 
+@pytest.mark.parametrize("shard", range(SHARDS))
 async def test_with_shards_the_policy_is_stalled_and_gates_are_opened(
-    world: RealWorld, scene: HeldScene, tmp_path: Path
+    world: RealWorld, scene: HeldScene, tmp_path: Path, shard: int
 ) -> None:
+    """The node is of one shard or the other; only one of them opens gates."""
     operator = OperatorProcess(world.operator_kubeconfig, tmp_path, hasty=True)
     rights = f"--filename={COMPONENTS / 'shards' / 'rbac.yaml'}"
     await asyncio.to_thread(world.plane.kubectl, "apply", rights)
     try:
         await operator.start("--leader-elect", f"--shards={SHARDS}")
-        await world.add_node()
+        nodes = (f"node-{number}" for number in count())
+        await world.add_node(next(n for n in nodes if shard_of(world.name(n), SHARDS) == shard))
         policy = await world.put_policy(HOLD, "policy")
         await scene.add("a", "2", schedulingGates=[{"name": names.HOLD_GATE}])
         await until(lambda: scene.is_open("a"), operator.log)
@@ -33,9 +39,9 @@ async def test_with_shards_the_policy_is_stalled_and_gates_are_opened(
     finally:
         await operator.kill()
         await asyncio.to_thread(world.plane.kubectl, "delete", rights)
-        for shard in range(SHARDS):
+        for number in range(SHARDS):
             with suppress(NotFoundError):
-                await world.admin.delete(LEASES, Key(lease_name(shard), names.NAMESPACE))
+                await world.admin.delete(LEASES, Key(lease_name(number), names.NAMESPACE))
 
 
 async def stalled(world: RealWorld, policy: str) -> str:
