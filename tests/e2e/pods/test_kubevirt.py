@@ -4,7 +4,9 @@ KubeVirt is played: it writes Nodes as `HeartBeat.do` of its virt-handler does, 
 labels, the selector and the containers of virt-launcher, with a shell in place of the machine.
 """
 
+import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,9 @@ def launcher() -> dict[str, Any]:
 
 def beat(lab: RunningLab) -> str:
     """One heartbeat of KubeVirt on a node whose kubelet has the policy none; what it leads to."""
-    lab.kubectl("label", "node", lab.node, f"{LABEL}=false", "--overwrite")
+    annotations = {"kubevirt.io/heartbeat": datetime.now(UTC).isoformat()}
+    patch = {"metadata": {"labels": {LABEL: "false"}, "annotations": annotations}}
+    lab.kubectl("patch", "node", lab.node, "--type=merge", "-p", json.dumps(patch))
     node = lab.cluster.api.get(f"/api/v1/nodes/{lab.node}")
     return str(node["metadata"]["labels"][LABEL])
 
