@@ -23,6 +23,15 @@ MAX_NAMES: Final = 256
 MAX_PATHS: Final = 4
 """PCI functions of one disk; it has several with NVMe multipath."""
 
+MAX_DEVICE_ROWS: Final = 256
+"""Of the devices of a node that have NUMA nodes, by resource and NUMA nodes."""
+
+MAX_CONTAINER_DEVICES: Final = 1024
+"""Rows of the devices that containers have."""
+
+MAX_DEVICE_IDS: Final = 8
+DEVICE_ID_LENGTH: Final = 128
+
 MAX_WARNINGS: Final = 32
 WARNING_LENGTH: Final = 512
 MAX_PAGE_SIZES: Final = 8

@@ -5,14 +5,16 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from numapin_api.cpuset import MemSet
+from numapin_api.hardware.limits import (
+    DEVICE_ID_LENGTH,
+    MAX_CONTAINER_DEVICES,
+    MAX_DEVICE_IDS,
+    MAX_DEVICE_ROWS,
+)
 from numapin_api.meta.derived import OfContainer
 from numapin_api.meta.wire import NOT_NULL, WireModel, atomic_list, never_null
 from numapin_api.status.containers import Name, PodUid
 
-MAX_DEVICE_ROWS: Final = 256
-MAX_CONTAINER_DEVICES: Final = 1024
-MAX_DEVICE_IDS: Final = 8
-_ID_LENGTH: Final = 128
 _RESOURCE_LENGTH: Final = 317
 """Source: Kubernetes, a qualified name is a DNS subdomain, a slash and 63 characters."""
 _MOST_DEVICES: Final = 1 << 20
@@ -41,7 +43,7 @@ class ContainerDevices(OfContainer, WireModel):
         default=MemSet(), description="The NUMA nodes that they are near; if empty, unknown."
     )
     count: Count = Field(description="How many there are.")
-    ids: tuple[Annotated[str, Field(max_length=_ID_LENGTH)], ...] = Field(
+    ids: tuple[Annotated[str, Field(max_length=DEVICE_ID_LENGTH)], ...] = Field(
         default=(),
         description="The first of them, as the device plug-in names them.",
         max_length=MAX_DEVICE_IDS,

@@ -7,6 +7,12 @@ from itertools import groupby, islice
 from typing import Any, Final
 
 from numapin_api.cpuset import MemSet
+from numapin_api.hardware.limits import (
+    DEVICE_ID_LENGTH,
+    MAX_CONTAINER_DEVICES,
+    MAX_DEVICE_IDS,
+    MAX_DEVICE_ROWS,
+)
 from numapin_api.schema.plain import (
     ContainerDevices,
     DeviceCount,
@@ -15,16 +21,12 @@ from numapin_api.schema.plain import (
 )
 from numapin_api.topology import Topology
 
-MOST_ROWS: Final = 256
-MOST_CONTAINER_ROWS: Final = 1024
 MOST_BYTES: Final = 384 << 10
 """Of the rows of pods, and as much of pods without a name: etcd takes 1.5 MiB for a report."""
 
 ROW_BYTES: Final = 200
 """Of a row as JSON, besides names and ids."""
 
-MOST_IDS: Final = 8
-LONGEST_ID: Final = 128
 MOST_NUMA_NODES: Final = 1024
 """Of one device; the kubelet itself lists one of its NUMA nodes at a time."""
 
@@ -99,9 +101,11 @@ def grouped(entries: Iterable[Entry], places: Places) -> tuple[Devices, ...]:
     for (resource, nodes), group in groupby(placed, key=lambda one: one[:2]):
         ids = [one[2] for one in group]
         shown = (
-            one for one in ids if len(one) <= LONGEST_ID and one.isascii() and one.isprintable()
+            one
+            for one in ids
+            if len(one) <= DEVICE_ID_LENGTH and one.isascii() and one.isprintable()
         )
-        made.append(Devices(resource, nodes, len(ids), tuple(islice(shown, MOST_IDS))))
+        made.append(Devices(resource, nodes, len(ids), tuple(islice(shown, MAX_DEVICE_IDS))))
     return tuple(made)
 
 
@@ -144,13 +148,16 @@ def status_of(
     ]
     return DevicesStatus(
         message,
-        tuple(counts[:MOST_ROWS]),
+        tuple(counts[:MAX_DEVICE_ROWS]),
         tuple(
             ContainerDevices(uid, name, one.resource, one.count, MemSet(one.nodes), one.ids)
-            for uid, name, one in _kept(pods, known, MOST_CONTAINER_ROWS)
+            for uid, name, one in _kept(pods, known, MAX_CONTAINER_DEVICES)
         ),
-        tuple(_unnamed(pod, name, one) for pod, name, one in _kept(unnamed.rows, known, MOST_ROWS)),
-        unnamed.uids[:MOST_ROWS],
+        tuple(
+            _unnamed(pod, name, one)
+            for pod, name, one in _kept(unnamed.rows, known, MAX_DEVICE_ROWS)
+        ),
+        unnamed.uids[:MAX_DEVICE_ROWS],
     )
 
 

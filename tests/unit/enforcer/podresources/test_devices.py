@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import MemSet
+from numapin_api.hardware.limits import (
+    MAX_CONTAINER_DEVICES,
+    MAX_DEVICE_IDS,
+    MAX_DEVICE_ROWS,
+)
+from numapin_api.schema.assignment_status import STATUS_SCHEMA
 from numapin_api.schema.plain import ContainerDevices, DeviceCount, DevicesStatus, UnnamedDevices
 from numapin_api.status import devices as contract
 from numapin_api.topology import NO_CACHE, Cpu, NumaNode, PciDevice, Topology
-from numapin_enforcer.podresources import devices
 from numapin_enforcer.podresources.devices import (
-    MOST_CONTAINER_ROWS,
-    MOST_ROWS,
     Devices,
     Entry,
     Places,
@@ -126,27 +129,31 @@ def test_a_pod_keeps_its_rows_when_no_device_is_healthy_any_more() -> None:
 
 
 def test_the_bounds_are_those_of_the_contract() -> None:
-    assert (MOST_ROWS, MOST_CONTAINER_ROWS) == (
-        contract.MAX_DEVICE_ROWS,
-        contract.MAX_CONTAINER_DEVICES,
-    )
-    assert devices.MOST_IDS == contract.MAX_DEVICE_IDS
+    lists = STATUS_SCHEMA["properties"]["devices"]["properties"]
+    assert (
+        lists["resources"]["maxItems"],
+        lists["containers"]["maxItems"],
+    ) == (MAX_DEVICE_ROWS, MAX_CONTAINER_DEVICES)
+    ids = lists["containers"]["items"]["properties"]["ids"]
+    assert ids["maxItems"] == MAX_DEVICE_IDS
 
 
 def test_too_many_rows_are_cut_and_a_pod_is_shown_whole_or_not_at_all() -> None:
-    resources = [Devices(f"example.com/r{one:04}", (0,), 1, ()) for one in range(MOST_ROWS + 1)]
+    resources = [
+        Devices(f"example.com/r{one:04}", (0,), 1, ()) for one in range(MAX_DEVICE_ROWS + 1)
+    ]
     rows = tuple((f"c{one}", resources[0]) for one in range(300))
     found = status_of(resources, {f"u{one}": rows for one in range(4)})
-    assert len(found.resources) == MOST_ROWS
+    assert len(found.resources) == MAX_DEVICE_ROWS
     assert {one.pod_uid for one in found.containers} == {"u0", "u1", "u2"}
     assert len(found.containers) == 900
 
 
 def test_a_report_is_small_enough_for_etcd_however_long_the_names_are() -> None:
     long = Devices("r" * 317, (0,), 8, tuple(f"{one}" + "i" * 127 for one in range(8)))
-    rows = {f"{one:064}": (("c" * 253, long),) for one in range(MOST_CONTAINER_ROWS)}
+    rows = {f"{one:064}": (("c" * 253, long),) for one in range(MAX_CONTAINER_DEVICES)}
     late = {f"{'n' * 63}/{one:0253}": has for one, has in enumerate(rows.values())}
-    found = status_of([long] * MOST_ROWS, rows, Unnamed(tuple(rows), late))
+    found = status_of([long] * MAX_DEVICE_ROWS, rows, Unnamed(tuple(rows), late))
     assert len(json.dumps(found.to_wire())) < 1 << 20
     assert len(found.containers) > 150
     assert len(found.unnamed) > 150
