@@ -20,6 +20,7 @@ from numapin_api.meta.wire import (
 from numapin_api.moves.model import Dynamic
 from numapin_api.starts.model import MAX_START_TIMEOUT
 from numapin_api.status.policy import CpuPolicyStatus
+from numapin_api.system.model import System
 
 WrittenCpus = Annotated[CpuSet, Field(min_length=1, json_schema_extra=readable_cpu_list)]
 HUGEPAGE_SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$"
@@ -395,6 +396,9 @@ class CpuPolicySpec(WireModel):
         default="Cpuset",
         description="Cpuset: the cpusets of other containers exclude these CPUs.",
         json_schema_extra=not_yet("Partition", "IsolatedPartition"),
+    )
+    system: System = Field(
+        default_factory=System, description="What keeps off exclusive CPUs besides containers."
     )
     rollout: Rollout = Field(default_factory=Rollout, description="How an edit reaches the nodes.")
     release_delay: Duration = Field(

@@ -32,6 +32,7 @@ from numapin_api.status.containers import (
 )
 from numapin_api.status.devices import DevicesStatus
 from numapin_api.status.node_platform import CgroupStatus, RuntimeStatus
+from numapin_api.system.model import System, SystemStatus
 
 MAX_ENTRIES: Final = 2048
 MAX_REFUSED: Final = 1024
@@ -255,6 +256,11 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
     isolation: Literal["Cpuset", "Partition", "IsolatedPartition"] = Field(
         default="Cpuset", description="How other containers are kept off exclusive CPUs."
     )
+    system: Annotated[System | None, NOT_NULL] = Field(
+        default=None,
+        description="What keeps off exclusive CPUs besides containers; unset if nothing does.",
+        json_schema_extra=never_null,
+    )
     start_gate: Annotated[StartGate | None, NOT_NULL] = Field(
         default=None,
         description="Which containers wait for their assignment before they are made; unset if "
@@ -342,6 +348,12 @@ class ReportedState(WireModel):
         default=None,
         description="Whether containers wait for their assignment before they are made; unset if "
         "the spec has no startGate.",
+        json_schema_extra=never_null,
+    )
+    system: Annotated[SystemStatus | None, NOT_NULL] = Field(
+        default=None,
+        description="What keeps off exclusive CPUs besides containers, read from the kernel; unset "
+        "if the spec has no system.",
         json_schema_extra=never_null,
     )
     boot_id: str | None = Field(

@@ -217,6 +217,37 @@ class StartGateStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HostProcessesStatus:
+    """Which exclusive CPUs the processes keep off that belong to no pod."""
+
+    kept_off: CpuSet = CpuSet()
+    message: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "keptOff": str(self.kept_off),
+        }
+        if self.message is not None:
+            wire["message"] = self.message
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
+class SystemStatus:
+    """What keeps off exclusive CPUs besides containers, read from the kernel."""
+
+    processes: HostProcessesStatus | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {}
+        if self.processes is not None:
+            wire["processes"] = self.processes.to_wire()
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerStatus(OfContainer):
     """The state of one container of the spec, read from the kernel."""
 
@@ -252,6 +283,7 @@ class NodeAssignmentStatus:
     cgroup: CgroupStatus | None = None
     runtime: RuntimeStatus | None = None
     start_gate: StartGateStatus | None = None
+    system: SystemStatus | None = None
     boot_id: str | None = None
     observed_generation: int = 0
     topology: Mapping[str, Any] | None = None
@@ -280,6 +312,8 @@ class NodeAssignmentStatus:
             wire["runtime"] = self.runtime.to_wire()
         if self.start_gate is not None:
             wire["startGate"] = self.start_gate.to_wire()
+        if self.system is not None:
+            wire["system"] = self.system.to_wire()
         if self.boot_id is not None:
             wire["bootID"] = self.boot_id
         wire["observedGeneration"] = self.observed_generation
@@ -312,6 +346,26 @@ class Pools:
         return {
             "reserved": str(self.reserved),
             "shared": str(self.shared),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What keeps off exclusive CPUs besides containers."""
+
+    processes: str = "Leave"
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "System":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("processes", "Leave"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "processes": self.processes,
         }
 
 
@@ -402,6 +456,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     pools: Pools | None = None
     cpu_quota: str = "Unlimited"
     isolation: str = "Cpuset"
+    system: System | None = None
     start_gate: Mapping[str, Any] | None = None
     containers: tuple[ContainerAssignment, ...] = ()
     refused: tuple[Mapping[str, Any], ...] = ()
@@ -417,6 +472,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
             wire.get("cpuQuota", "Unlimited"),
             wire.get("isolation", "Cpuset"),
+            System.from_wire(found) if (found := wire.get("system")) is not None else None,
             wire.get("startGate"),
             tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
             tuple(wire.get("refused", ())),
@@ -434,6 +490,8 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             wire["pools"] = self.pools.to_wire()
         wire["cpuQuota"] = self.cpu_quota
         wire["isolation"] = self.isolation
+        if self.system is not None:
+            wire["system"] = self.system.to_wire()
         if self.start_gate is not None:
             wire["startGate"] = self.start_gate
         wire["containers"] = [one.to_wire() for one in self.containers]

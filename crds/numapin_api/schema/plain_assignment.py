@@ -415,6 +415,26 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
+class System:
+    """What keeps off exclusive CPUs besides containers."""
+
+    processes: str = "Leave"
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "System":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("processes", "Leave"),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "processes": self.processes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class LabelSelectorRequirement:
     """One expression of a label selector. Source: Kubernetes `metav1.LabelSelectorRequirement`."""
 
@@ -673,6 +693,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     pools: Pools | None = None
     cpu_quota: str = "Unlimited"
     isolation: str = "Cpuset"
+    system: System | None = None
     start_gate: StartGate | None = None
     containers: tuple[ContainerAssignment, ...] = ()
     refused: tuple[Refusal, ...] = ()
@@ -690,6 +711,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             Pools.from_wire(found) if (found := wire.get("pools")) is not None else None,
             wire.get("cpuQuota", "Unlimited"),
             wire.get("isolation", "Cpuset"),
+            System.from_wire(found) if (found := wire.get("system")) is not None else None,
             StartGate.from_wire(found) if (found := wire.get("startGate")) is not None else None,
             tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
             tuple(map(Refusal.from_wire, wire.get("refused", ()))),
@@ -711,6 +733,8 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             wire["pools"] = self.pools.to_wire()
         wire["cpuQuota"] = self.cpu_quota
         wire["isolation"] = self.isolation
+        if self.system is not None:
+            wire["system"] = self.system.to_wire()
         if self.start_gate is not None:
             wire["startGate"] = self.start_gate.to_wire()
         wire["containers"] = [one.to_wire() for one in self.containers]

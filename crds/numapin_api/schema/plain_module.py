@@ -76,7 +76,7 @@ They take a fifth of the memory of the models. `make schema` writes this file fr
     omitted={
         "NodeAssignmentStatus": frozenset({"topology", "pools", "refused", "outdated"})
         | {"drift_count", "drift_causes", "cgroup", "runtime", "boot_id", "last_pass_time"}
-        | {"start_gate"}
+        | {"start_gate", "system"}
     },
     reads_status=True,
     interned=frozenset({"namespace", "container", "resource", "type", "status", "reason"}),

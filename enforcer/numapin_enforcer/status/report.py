@@ -37,7 +37,7 @@ STATUS_FIELDS: Final = frozenset(
     {
         *("observedGeneration", "lastPassTime", "topology", "freeHugepages", "pools", "containers"),
         *("kubeletContainers", "claims", "unboundMemory", "running", "driftCount", "driftCauses"),
-        *("cgroup", "runtime", "startGate", "devices", "bootID", "conditions"),
+        *("cgroup", "runtime", "startGate", "system", "devices", "bootID", "conditions"),
     }
 )
 """The other fields of a NodeAssignment's status that an enforcer writes."""

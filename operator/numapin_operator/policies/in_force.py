@@ -5,6 +5,7 @@ from numapin_api.conditions.reasons import ConditionType
 from numapin_api.cpupolicy import CpuPolicySpec, Reserved
 from numapin_api.meta.selectors import LabelSelector
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, PolicyRef, Pools
+from numapin_api.system.model import System
 from numapin_api.topology import Topology
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import PolicyView
@@ -56,6 +57,7 @@ def as_written(policy: PolicyView, assignment: AssignmentView) -> PolicyView:
         "mode": spec.mode,
         "cpu_quota": spec.cpu_quota,
         "isolation": spec.isolation,
+        "system": System.model_validate(spec.system.to_wire() if spec.system else {}),
         "start_gate": "Wait" if spec.start_gate else "None",
         "start_timeout": f"{spec.start_gate.timeout_milliseconds}ms" if spec.start_gate else "1s",
         "reserved": _reserved(spec.pools),

@@ -14,6 +14,7 @@ def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
     supported = {
         "mode": (spec.mode, ("Static", "None", "Dynamic")),
         "isolation": (spec.isolation, ("Cpuset",)),
+        "system.processes": (spec.system.processes, ("Leave",)),
         "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict", "Hold")),
     }
     return tuple(

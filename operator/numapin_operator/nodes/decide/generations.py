@@ -37,6 +37,7 @@ def _settings(spec: NodeAssignmentSpec) -> tuple[object, ...]:
         spec.pools.reserved if spec.pools else None,
         spec.cpu_quota,
         spec.isolation,
+        spec.system,
         spec.start_gate,
     )
 

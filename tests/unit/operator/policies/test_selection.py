@@ -102,9 +102,11 @@ def test_without_selectors_every_pod_is_selected() -> None:
         ({"mode": "Dynamic"}, ()),
         ({"isolation": "Partition"}, ("isolation: Partition",)),
         ({"isolation": "IsolatedPartition"}, ("isolation: IsolatedPartition",)),
+        ({"system": {"processes": "KeepOff"}}, ("system.processes: KeepOff",)),
+        ({"system": {"processes": "Leave"}}, ()),
         ({"onUnsatisfiable": "Hold"}, ()),
         ({"isolation": "Partition", "onUnsatisfiable": "Hold"}, ("isolation: Partition",)),
     ],
 )
-def test_unsupported_fields_are_named(spec: dict[str, str], named: tuple[str, ...]) -> None:
+def test_unsupported_fields_are_named(spec: dict[str, Any], named: tuple[str, ...]) -> None:
     assert unsupported_fields(CpuPolicySpec.model_validate(spec)) == named
