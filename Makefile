@@ -55,7 +55,7 @@ system:
 test: setup system  ## set up and run the tests, but for those that before-release runs as well
 	PYTHONPATH=tests $(BIN)/python -m support.suite.streams --durations=30 --durations-min=5
 
-BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/virtual_machine/test_kernel_settings.py e2e/virtual_machine/test_near_devices.py integration/contract/test_release.py integration/enforcer/start_gate integration/enforcer/virtual_machine
+BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine
 
 before-release: setup system  ## run the tests that make test leaves out, and three chaos runs (three hours)
 	NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(addprefix tests/,$(BEFORE_RELEASE))
@@ -86,13 +86,13 @@ skew: setup system  ## run what needs an API server or a kubelet with the oldest
 	done
 
 newer-kernel: setup system  ## run the tests in virtual machines with the kernel of Debian's backports (30 minutes)
-	NUMAPIN_LAB_KERNEL=backports $(BIN)/pytest -m vm
+	NUMAPIN_LAB_KERNEL=backports NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest -m vm
 
 SYSTEMD_TESTS := $(addprefix tests/e2e/,test_vmnode.py test_migration_vm.py virtual_machine)
 
 systemd: setup system  ## run the tests of a node in a virtual machine with systemd as process 1 and cgroup driver
 	NUMAPIN_TEST_AS=pods $(BIN)/pytest tests/e2e/virtual_machine/test_systemd_driver.py
-	NUMAPIN_TEST_DRIVER=systemd NUMAPIN_TEST_AS=processes $(BIN)/pytest $(SYSTEMD_TESTS)
+	NUMAPIN_TEST_DRIVER=systemd NUMAPIN_TEST_AS=processes NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(SYSTEMD_TESTS)
 
 # What prints its figures by itself; with_otlp runs another one, the rest draws.
 BENCHMARKS := announcing api_cost discovery end_to_end enforcing informer moves notice operator_latency placement scale scheduling start_gate

@@ -18,6 +18,7 @@ from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.node_files import KUBELET_ROOT, kubelet_config
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.virtual_node import vm_up
+from support.suite.left_out import before_release
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -84,6 +85,7 @@ def check(lab: RunningVmLab, folder: Path, what: str = "--check") -> int:
     return main(["migrate", what, *known])
 
 
+@before_release
 def test_containers_keep_cpus_and_memory_there_and_back(
     static_node: RunningVmLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,6 +183,7 @@ def test_isolated_cpus_serve_exclusive_containers_first_and_nobody_else(
     node.eventually(lambda: allowed("neighbour"), [str(shared | CpuSet.parse("7"))])
 
 
+@before_release
 def test_memory_that_was_used_before_is_not_promised_where_it_is(node: RunningVmLab) -> None:
     """The kernel has it on NUMA node 0; in proportion, half of it would count on each."""
     node.clear()

@@ -20,6 +20,7 @@ from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.virtual_node import vm_up
+from support.suite.left_out import before_release
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -113,6 +114,7 @@ def shared(lab: RunningVmLab) -> list[str]:
     return [f"{a} and {b}: {both}" for a, b in pairs if (both := sets[a] & sets[b])]
 
 
+@before_release
 def test_operator_and_enforcer_are_killed_during_a_move(fragmented: RunningVmLab) -> None:
     """What is known of a move is in the NodeAssignment: who comes after goes on with it."""
 
@@ -210,6 +212,7 @@ def chosen(lab: RunningVmLab, pid: int, cpu: int) -> str:
     return allowed(lab, "owner")
 
 
+@before_release
 def test_a_thread_that_chose_its_cpus_has_all_of_the_container_after_a_resize(
     resizable: RunningVmLab,
 ) -> None:

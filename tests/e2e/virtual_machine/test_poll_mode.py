@@ -16,6 +16,7 @@ from numapin_lab.running_lab import pod, policy
 from numapin_lab.vm.running_lab import RunningVmLab
 from support.real.telling.poll_mode import build_poll_mode, poll_mode_pod
 from support.real.virtual_node import vm_up
+from support.suite.left_out import before_release
 
 pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
@@ -72,6 +73,7 @@ def pinned(lab: RunningVmLab) -> list[str]:
     )
 
 
+@before_release
 def test_lcores_are_off_cpus_before_these_leave_and_the_first_stays(lab: RunningVmLab) -> None:
     with annotating(lab) as operator:
         lab.apply(poll_mode_pod("owner", cpu="2"))

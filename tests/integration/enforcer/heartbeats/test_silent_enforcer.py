@@ -21,6 +21,7 @@ from numapin_operator.heartbeats.marker import Marker
 from numapin_operator.heartbeats.watcher import Watcher, lease_informer
 from support.real.enforcer_node import PATH, Node, spec
 from support.real.waiting import eventually, running
+from support.suite.left_out import before_release
 from support.values.operator import REPORTER
 
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
@@ -48,6 +49,7 @@ async def watched(contract: ControlPlane, tmp_path: Path) -> AsyncIterator[None]
             yield
 
 
+@before_release
 async def test_a_killed_enforcer_is_unknown_within_a_minute(node: Node, watched: None) -> None:
     await node.start()
     await node.applied(spec())

@@ -74,11 +74,13 @@ def test_numa_nodes_without_memory_and_without_cpus(vm: VirtualMachine) -> None:
     passes(replace(vm, machine=machine), f"{FOLDER}/guest_odd_numa.py", "--noconftest")
 
 
+@before_release
 def test_real_time_threads_of_a_pod(vm: VirtualMachine) -> None:
     machine = Machine(sockets=2, cores=2, threads=1)
     passes(replace(vm, machine=machine), f"{FOLDER}/guest_realtime.py", "--noconftest")
 
 
+@before_release
 def test_cgroups_that_systemd_makes(guest: VirtualMachine) -> None:
     passes(replace(guest, systemd=True), f"{FOLDER}/guest_systemd.py")
 
