@@ -3,8 +3,9 @@
     PYTHONPATH=tests python -m support.suite.streams [options of pytest]
 
 The emulator runs in one thread, tests on a lab or an API server wait most of the time, and others
-need nothing but a CPU. The first stream prints at once, the others when all have ended. What is not
-in the cache is built beside them: a test waits only for what it needs itself.
+need nothing but a CPU. These come last in their stream, when other streams have ended. The first
+stream prints at once, the others when all have ended. What is not in the cache is built beside
+them: a test waits only for what it needs itself.
 """
 
 import os
@@ -27,11 +28,12 @@ TIMES = ROOT / ".pytest_cache" / "times.jsonl"
 """The rows of the last run; `make times` writes them into CONTRIBUTING.md."""
 
 INTERRUPTED: Final = 130
+CONTRACT: Final = ("tests/integration/contract", "tests/integration/cli")
 STREAMS: Final[Mapping[str, tuple[str, ...]]] = {
     "labs": ("-m", "not vm", "tests/e2e"),
-    "servers": ("-m", "not vm", "tests/integration"),
+    "servers": ("-m", "not vm", "tests/integration", *(f"--ignore={one}" for one in CONTRACT)),
     "machines": ("-m", "vm", "tests/e2e", "tests/integration"),
-    "decisions": ("tests/unit", "tests/scenarios", "tests/conformance", "tests/support"),
+    "rest": (*CONTRACT, "tests/unit", "tests/scenarios", "tests/conformance", "tests/support"),
 }
 BUILDER: Final = (sys.executable, "-m", "support.suite.components")
 """Builds everything in the order of use."""

@@ -35,7 +35,7 @@ def fake(folder: Path, statuses: dict[str, int], sleep: float = 0) -> list[str]:
     return [sys.executable, str(script), "--first"]
 
 
-@pytest.mark.parametrize("failed", [{}, {"labs": 1}, {"machines": 1}, {"decisions": 2}], ids=str)
+@pytest.mark.parametrize("failed", [{}, {"labs": 1}, {"machines": 1}, {"rest": 2}], ids=str)
 def test_all_streams_run_and_any_failure_is_in_the_status(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
