@@ -1,11 +1,7 @@
-"""Arguments that several subcommands have, and the documents that they write."""
+"""Arguments that several subcommands have."""
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from numapin_cli.subcommand import UsageError
 
@@ -58,8 +54,46 @@ def count(text: str) -> int:
     return int(text)
 
 
-def document(content: dict[str, Any], output: str) -> str:
-    """A document for scripts: `json` or `yaml`."""
-    if output == "json":
-        return json.dumps(content, indent=2) + "\n"
-    return str(yaml.safe_dump(content, sort_keys=False, width=100))
+def add_input_arguments(parser: ArgumentParser) -> None:
+    """Declare `-f`, `--cluster`, `--machine` and `--root`."""
+    text = (
+        "YAML or JSON with CpuPolicies, Pods, workloads (Deployments, StatefulSets, ...), Nodes,"
+        " Namespaces, NodeAssignments; other kinds are left out; - for standard input; may be"
+        " repeated"
+    )
+    add_files_argument(parser, "-f", "--filename", text=text)
+    text = "of the objects of -f that name none, as helm template prints them (default: default)"
+    parser.add_argument("-n", "--namespace", default="", metavar="NAME", help=f"namespace {text}")
+    text = "the same kinds as a cluster has them; -f replaces and adds; may be repeated"
+    add_files_argument(parser, "--cluster", text=text)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--machine",
+        type=Path,
+        metavar="FILE",
+        help="machine written by numapin topology -o json; with Nodes, that of each node whose"
+        " NodeAssignment has no topology",
+    )
+    where.add_argument(
+        "--root",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds a machine's sys and proc, for the same (default without Nodes: /,"
+        " this machine)",
+    )
+
+
+def add_server_arguments(parser: ArgumentParser) -> None:
+    """Declare `--kubeconfig` and `--context`."""
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="how to reach the API server (default: $KUBECONFIG, the service account in a pod,"
+        " ~/.kube/config)",
+    )
+    parser.add_argument(
+        "--context",
+        default="",
+        metavar="NAME",
+        help="the context of the kubeconfig (default: its current one)",
+    )

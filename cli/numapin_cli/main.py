@@ -2,20 +2,27 @@
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from argparse import (
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
-from numapin_cli.commands.completion import COMPLETION
-from numapin_cli.commands.explain import EXPLAIN
-from numapin_cli.commands.get import GET
-from numapin_cli.commands.migrate import MIGRATE
-from numapin_cli.commands.plan import PLAN
-from numapin_cli.commands.report import REPORT
-from numapin_cli.commands.simulate import SIMULATE
-from numapin_cli.commands.topology import TOPOLOGY
+from numapin_cli.shells.command_line import option_names, subcommands
+from numapin_cli.shells.completion import COMPLETION
 from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_cli.usage.explain import EXPLAIN
+from numapin_cli.usage.get import GET
+from numapin_cli.usage.migrate import MIGRATE
+from numapin_cli.usage.plan import PLAN
+from numapin_cli.usage.report import REPORT
+from numapin_cli.usage.simulate import SIMULATE
+from numapin_cli.usage.topology import TOPOLOGY
 from numapin_daemon.version import VERSION
 
 SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
@@ -40,9 +47,18 @@ _NOT_INSTALLED: Final = (
 )
 
 
+class _Parser(ArgumentParser):
+    """Names what is like a wrong command or value, in place of all that there are."""
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            near = _did_you_mean(str(value), map(str, action.choices))
+            raise ArgumentError(action, f"invalid choice: {value!r}; {near}")
+
+
 def build_parser(program: str, subcommands: Sequence[Subcommand]) -> ArgumentParser:
     """Declare the whole command line; `program` is the name that usage texts show."""
-    parser = ArgumentParser(prog=program, description=_DESCRIPTION, allow_abbrev=False)
+    parser = _Parser(prog=program, description=_DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"numapin {VERSION}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
     for subcommand in subcommands:
@@ -66,7 +82,7 @@ def program_name(executable: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns the exit status (0 done, 1 failed, 2 wrong usage)."""
     program = program_name(sys.argv[0])
-    options = build_parser(program, SUBCOMMANDS).parse_args(arguments)
+    options = _parse(program, arguments)
     try:
         status = _run(options)
         sys.stdout.flush()
@@ -80,6 +96,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     return status
+
+
+def _parse(program: str, arguments: Sequence[str] | None) -> Namespace:
+    """Read the command line; what is wrong with it ends the program."""
+    parser = build_parser(program, SUBCOMMANDS)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        _refuse(subcommands(parser)[options.subcommand.name], unknown[0])
+    return options
+
+
+def _refuse(parser: ArgumentParser, word: str) -> NoReturn:
+    if not word.startswith("-"):
+        parser.error(f"unexpected argument: {word}")
+    wrong = word.partition("=")[0]
+    near = _did_you_mean(wrong, [one.text for one in option_names(parser)])
+    parser.error(f"there is no option {wrong}; {near}")
+
+
+def _did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """Names like a wrong one; what compares names is imported only for an error."""
+    from numapin_cli.near_names import did_you_mean  # noqa: PLC0415
+
+    return did_you_mean(wrong, known)
 
 
 def complete_for_kubectl() -> int:

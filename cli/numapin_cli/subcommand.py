@@ -3,7 +3,11 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from importlib import import_module
+from typing import ClassVar, Final
+
+NOT_WELL: Final = 3
+"""Exit status: answered, and something is missing or is not as it should be."""
 
 
 class CommandError(Exception):
@@ -31,3 +35,17 @@ class Subcommand:
     description: str
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], int]
+
+
+def run_of(module: str) -> Callable[[Namespace], int]:
+    """The function `run` of a module that is imported only when the subcommand runs.
+
+    What the modules of `commands` need takes half a second to import, which help, completion and
+    other subcommands must not wait for.
+    """
+
+    def run(options: Namespace) -> int:
+        status: int = import_module(module).run(options)
+        return status
+
+    return run

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,12 +12,9 @@ from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.advice.answer import Answerer
 from numapin_cli.advice.explanation import Explanation
 from numapin_cli.arguments import (
-    add_answer_arguments,
-    add_files_argument,
-    count,
-    document,
     reads_files,
 )
+from numapin_cli.drawing.documents import document
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import WORKLOADS, Manifest, in_namespace, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
@@ -28,80 +25,18 @@ from numapin_cli.live.follow import follow
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.screen import Screen
-from numapin_cli.live.server import add_server_arguments, ask_server
+from numapin_cli.live.server import ask_server
 from numapin_cli.live.target import FORMS, POD, parse_target
-from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+from numapin_cli.subcommand import NOT_WELL, CommandError, UsageError
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import CPU_POLICIES, PODS
 
 _EDITS: Final = frozenset({CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND, "Node"})
 """Kinds that `plan` tries when they are edited."""
 
-NOT_WELL: Final = 3
-"""Exit status if something is missing that was asked for."""
 
-_DESCRIPTION: Final = f"""\
-Explain a pod, a node or a policy ({FORMS}, or just NAME):
-
-pod      why it did or did not get CPUs of its own, with the planner's numbers; who has the CPUs
-         and the memory of its node; and what would help: ending or moving other pods, another
-         node, another size, an edit of the policy; and which containers the operator moves first
-         (mode Dynamic). A pod whose resize waits is explained in the same way. Each advice is tried
-         with the operator's own planner before it is said to help. Nothing is changed.
-node     which policy governs it, whether the kernel has what that says, and why not
-policy   where it is in force and where not
-
-A pod need not be on a node: a pending pod, or one of a file (-f), is tried on all nodes. Of a
-Deployment, StatefulSet or other workload of a file one pod is tried, as the controller creates it:
-pods that the cluster has of the workload stay or have ended first, as its roll-out has it, which
-the answer says.
-
-This reads the pod, CpuPolicies, NodeAssignments, NodeReports, NodeTopologies, Nodes, Namespaces,
-and the pods of the nodes that are tried.
-
-exit status:
-  0    answered; nothing is missing
-  1    the cluster or a file cannot be read, or the object does not exist
-  2    wrong usage
-  3    answered; the pod was refused, or it or its resize waits, or the policy is not in force
-  130  interrupted (the way to end --watch)
-"""
-
-_EPILOG: Final = """\
-examples:
-  numapin explain trading-0
-  numapin explain -n shop pod/db-1 --watch
-  numapin explain node worker-1 -o yaml
-  numapin explain -f pod.yaml                                 on which node would it get CPUs?
-  helm template shop ./chart | numapin explain -f -           and the pods of this chart?
-  numapin explain shop/db-1 --cluster numapin-report.tar.gz   without the cluster
-"""
-
-
-def _add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    parser.add_argument("target", nargs="*", metavar="TARGET", help=f"{FORMS}, or NAME")
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        default="",
-        help="the namespace of the pod, also of those of -f that name none",
-    )
-    text = "YAML or JSON with Pods or workloads that are not in the cluster; - for standard input"
-    add_files_argument(parser, "-f", "--filename", text=text)
-    parser.add_argument("--node", default="", metavar="NAME", help="ask only about this node")
-    parser.add_argument(
-        "--nodes",
-        type=count,
-        default=20,
-        metavar="N",
-        help="try at most N other nodes, those with most free CPUs (default: 20)",
-    )
-    add_answer_arguments(parser, "with all pods of the node")
-    add_server_arguments(parser)
-
-
-def _run(options: Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Carry it out; returns the exit status."""
     written = _written_pods(options)
     if bool(written) is bool(options.target):
         given = "both are given" if written else "nothing is given"
@@ -206,12 +141,3 @@ def _text(options: Namespace, answers: Sequence[Explanation]) -> str:
 
     wide = options.output == "wide"
     return "\n".join(rendered(draw_explanation(one, wide=wide)) for one in answers)
-
-
-EXPLAIN: Final = Subcommand(
-    name="explain",
-    summary="say why a pod has or lacks CPUs of its own, and what would help",
-    description=_DESCRIPTION,
-    add_arguments=_add_arguments,
-    run=_run,
-)

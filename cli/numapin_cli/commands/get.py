@@ -1,7 +1,7 @@
 """`numapin get`: which containers have which CPUs of each node, as decided and as in the kernel."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
-from numapin_cli.arguments import add_answer_arguments, document, reads_files
+from numapin_cli.arguments import reads_files
+from numapin_cli.drawing.documents import document
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import Manifest
 from numapin_cli.inputs.objects import read_objects
@@ -18,10 +19,10 @@ from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.reader import Reader, together
 from numapin_cli.live.screen import Screen
-from numapin_cli.live.server import add_server_arguments, ask_server
+from numapin_cli.live.server import ask_server
 from numapin_cli.near_names import did_you_mean
 from numapin_cli.numa_free import Found, in_objects, on_server
-from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_cli.subcommand import CommandError
 from numapin_client.client import ApiClient
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES
@@ -32,40 +33,9 @@ _LINE: Final = 10_000
 _WIDE: Final = 120
 """Columns of a machine in `-o wide`."""
 
-_DESCRIPTION: Final = """\
-Show which containers have which CPUs and NUMA nodes, by the NodeAssignments of a cluster: what the
-operator has decided, and whether the kernel has it.
 
-Without a NODE, there is one line for each node. With NODEs, each one's machine is drawn, with a
-mark on each CPU for the container that has it, and what each of its NUMA nodes has left.
-
-This reads NodeAssignments, NodeReports and NodeTopologies, and the names of Nodes if that is
-allowed; of a named NODE also the Node, its pods, CpuPolicies and Namespaces. Nothing is changed.
-
-exit status:
-  0    shown
-  1    the cluster cannot be read, or a node does not exist
-  2    wrong usage
-  130  interrupted (the way to end --watch)
-"""
-
-_EPILOG: Final = """\
-examples:
-  numapin get
-  numapin get worker-1 --watch
-  numapin get worker-1 -o yaml
-  numapin get --cluster numapin-report.tar.gz      what a report says
-"""
-
-
-def _add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    parser.add_argument("nodes", nargs="*", metavar="NODE", help="draw this node (default: list)")
-    add_answer_arguments(parser, "with more columns")
-    add_server_arguments(parser)
-
-
-def _run(options: Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Carry it out; returns the exit status."""
     text_of = partial(_text, options)
     if reads_files(options):
         sys.stdout.write(text_of(_in_files(options)))
@@ -149,12 +119,3 @@ def _text(options: Namespace, states: Sequence[NodeState]) -> str:
         return rendered(table, _LINE if wide else 0) if states else "there is no node\n"
     width = _WIDE if wide else 0
     return "".join(rendered(draw_node(state, wide=wide), width) for state in states)
-
-
-GET: Final = Subcommand(
-    name="get",
-    summary="show which containers have which CPUs on the nodes of a cluster",
-    description=_DESCRIPTION,
-    add_arguments=_add_arguments,
-    run=_run,
-)

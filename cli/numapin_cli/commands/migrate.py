@@ -2,15 +2,13 @@
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
-from typing import Final
 
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
-from numapin_cli.arguments import document
+from numapin_cli.drawing.documents import document
 from numapin_cli.inputs.input_flags import (
-    add_input_arguments,
     described_by,
     read_given,
     say_notes,
@@ -19,8 +17,9 @@ from numapin_cli.inputs.manifests import STDIN
 from numapin_cli.kubelet.files import read_kubelet_configuration
 from numapin_cli.kubelet.pools import kubelet_state
 from numapin_cli.kubelet.settings import translate
-from numapin_cli.subcommand import CommandError, Subcommand, UsageError
+from numapin_cli.subcommand import CommandError, UsageError
 from numapin_cli.takeover import Takeover, rows, take_over
+from numapin_cli.usage.migrate import CPU_FILE, MEMORY_FILE
 from numapin_enforcer.node.kubelet_state import (
     STATIC_CPUS,
     STATIC_MEMORY,
@@ -33,80 +32,9 @@ from numapin_enforcer.node.kubelet_state import (
 from numapin_operator.nodes.picture import picture_of
 from numapin_operator.observe.assignments.view import AssignmentView
 
-_DESCRIPTION: Final = """\
-Help to move a node between the kubelet's static policy and a CpuPolicy without a drain
-(docs/migration.md). Nothing is changed.
 
---check reads the kubelet's cpu_manager_state and memory_manager_state. It says of each container
-to which the kubelet has given exclusive CPUs, or NUMA nodes for its memory alone, whether it keeps
-them under the policy, why not, and what else will differ. If the node's NodeAssignment is given, it
-must say the same already. The exit status is 0 if every container keeps its CPUs and NUMA nodes, 1
-if one does not.
-
---back prints the cpu_manager_state with which a static kubelet goes on with the CPUs that the
-NodeAssignment has given. Its exit status is 0.
-
---kubelet-config prints the CpuPolicy that does what a kubelet of this configuration does: a
-KubeletConfiguration (/var/lib/kubelet/config.yaml), or what the kubelet answers at /configz, which
-has its flags too. Given again, it names drop-ins, of which the last one counts. Standard error has
-a line for each setting of which that cannot be said. The policy selects the node of --node by its
-label kubernetes.io/hostname; without --node every node. The exit status is 0.
-
-The exit status is 2 if something that is given cannot be used.
-"""
-
-_EPILOG: Final = """\
-examples:
-  numapin migrate --kubelet-config /var/lib/kubelet/config.yaml --node worker-1 > policy.yaml
-  kubectl get --raw /api/v1/nodes/worker-1/proxy/configz | numapin migrate --kubelet-config -
-  kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o json > now.json
-  numapin migrate --check --cluster now.json --node worker-1         as root on worker-1
-  numapin migrate --check --cluster now.json --node worker-1 -f policy.yaml \\
-      --cpu-manager-state ./cpu_manager_state --memory-manager-state ./memory_manager_state
-  numapin migrate --back --cluster now.json --node worker-1 > cpu_manager_state
-"""
-
-_CPU_FILE, _MEMORY_FILE = "cpu_manager_state", "memory_manager_state"
-
-
-def _add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true", help="say what a policy would change")
-    what.add_argument("--back", action="store_true", help="print the state for a static kubelet")
-    what.add_argument(
-        "--kubelet-config",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="print the CpuPolicy for this KubeletConfiguration; - for standard input; repeated:"
-        " drop-ins",
-    )
-    parser.add_argument(
-        "--kubelet-root-dir",
-        type=Path,
-        default=Path("/var/lib/kubelet"),
-        metavar="DIR",
-        help="the kubelet's folder, with both state files (default: /var/lib/kubelet)",
-    )
-    parser.add_argument(
-        "--cpu-manager-state",
-        type=Path,
-        metavar="FILE",
-        help=f"the CPU manager's state (default: {_CPU_FILE} in the kubelet's folder)",
-    )
-    parser.add_argument(
-        "--memory-manager-state",
-        type=Path,
-        metavar="FILE",
-        help=f"the memory manager's state (default: {_MEMORY_FILE} there, if it exists)",
-    )
-    add_input_arguments(parser)
-    parser.add_argument("--node", metavar="NAME", help="the node; needed if there are several")
-
-
-def _run(options: Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Carry it out; returns the exit status."""
     try:
         if options.kubelet_config:
             return _translate(options)
@@ -177,8 +105,8 @@ def _print(node: str, found: Takeover) -> None:
 
 
 def _read_states(options: Namespace) -> tuple[CpuState, MemoryState]:
-    cpu_file = options.cpu_manager_state or options.kubelet_root_dir / _CPU_FILE
-    memory_file = options.memory_manager_state or options.kubelet_root_dir / _MEMORY_FILE
+    cpu_file = options.cpu_manager_state or options.kubelet_root_dir / CPU_FILE
+    memory_file = options.memory_manager_state or options.kubelet_root_dir / MEMORY_FILE
     try:
         cpu = parse_cpu_state(_read(cpu_file))
     except KubeletStateError as problem:
@@ -229,12 +157,3 @@ def _back(options: Namespace) -> int:
         file=sys.stderr,
     )
     return 0
-
-
-MIGRATE: Final = Subcommand(
-    name="migrate",
-    summary="translate a kubelet's static policy, and compare it with a CpuPolicy",
-    description=_DESCRIPTION,
-    add_arguments=_add_arguments,
-    run=_run,
-)

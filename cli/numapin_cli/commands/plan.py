@@ -3,10 +3,9 @@
 import json
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
-from typing import Final
 
 import yaml
 
@@ -14,70 +13,18 @@ from numapin_api.quantity import plural
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_cli.advice.eligibility import why_planned_pods_share
 from numapin_cli.advice.notes import notes_of_plan
-from numapin_cli.inputs.input_flags import add_input_arguments, described_by, read_given
+from numapin_cli.inputs.input_flags import described_by, read_given
 from numapin_cli.inputs.objects import Objects
-from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_cli.subcommand import CommandError
 from numapin_cli.what_if import Foreseen, foresee
 from numapin_operator.nodes.decide import Write
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.policies.in_force import followed, is_state
 from numapin_operator.policies.turns import node_limit
 
-_DESCRIPTION: Final = """\
-Show what the operator would write: its own decision, about nodes that files describe. Nothing is
-changed, and no cluster is needed.
 
-With a CpuPolicy and Pods alone, they are planned on one machine (--machine or --root), which has
-labels that the policy selects. Without a Node there is no capacity, so that a policy that says
-nothing of reserved CPUs reserves one.
-
-With Nodes, every one of them is planned: the policy that governs it, its reservation, the pods
-that are bound to it, the labels of their Namespaces, and the hardware, the containers and the
-refusals of its NodeAssignment. --cluster takes what a cluster has; what -f gives is applied to it.
-
-Pods are placed in the order in which they were bound, then the others in the order of the files.
-A pod without metadata.uid that names no node counts as bound to --node, or to the only node.
-
-An edit is shown on all nodes, as they are when it has reached the last one. If the operator changes
-a few nodes at a time (rollout.maxConcurrent), standard error says how many.
-
-Of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob in -f the pods are planned that
-its controller creates, all at once; of a DaemonSet one for each Node that matches; of a CronJob
-those of one run. They replace those that the cluster has of it. Objects of other kinds, such as
-those in the output of helm template, are left out, which is said on standard error.
-
-Of the pods that -f gives it says why they share CPUs, or which container does; which prefer a NUMA
-node (placement.numaNodes); which have memory on NUMA nodes without CPUs; which request devices
-that the kubelet has not chosen yet; and which run virtual machines of KubeVirt with dedicated CPUs.
-
-The exit status is 1 if the policy cannot be put in force on a node.
-"""
-
-_EPILOG: Final = """\
-examples:
-  numapin plan -f policy.yaml -f pods.yaml
-  helm template shop ./chart | numapin plan -f policy.yaml -f -
-  kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o json > now.json
-  numapin plan --cluster now.json -f edited-policy.yaml -o diff     what this edit would change
-  numapin plan --cluster now.json -f pod.yaml --node worker-1       what this pod would get there
-"""
-
-
-def _add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    add_input_arguments(parser)
-    parser.add_argument("--node", metavar="NAME", help="plan only this node, and pods bound to it")
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "json", "diff"),
-        default="text",
-        help="tables and a drawing; each node's decision in JSON; or how each NodeAssignment's spec"
-        " would change (default: text)",
-    )
-
-
-def _run(options: Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Carry it out; returns the exit status."""
     objects = read_given(options)
     described = described_by(objects, options)
     now = time.time()
@@ -176,12 +123,3 @@ def _lines(spec: NodeAssignmentSpec | None) -> list[str]:
         spec.to_wire(), sort_keys=False, default_flow_style=None, width=1 << 20
     )
     return written.splitlines()
-
-
-PLAN: Final = Subcommand(
-    name="plan",
-    summary="show what the operator would write for nodes, a policy and pods in files",
-    description=_DESCRIPTION,
-    add_arguments=_add_arguments,
-    run=_run,
-)

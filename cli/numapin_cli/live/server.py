@@ -1,9 +1,9 @@
-"""The API server that a command asks: its flags, and what failed in words for people."""
+"""The API server that a command asks, and what failed in words for people."""
 
 import asyncio
 import os
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -31,22 +31,6 @@ _RIGHT: Final = re.compile(
 
 _NO_SUCH_RESOURCE: Final = "could not find the requested resource"
 """Source: Kubernetes, apimachinery, `errors.NewGenericServerResponse`."""
-
-
-def add_server_arguments(parser: ArgumentParser) -> None:
-    """Declare `--kubeconfig` and `--context`."""
-    parser.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="how to reach the API server (default: $KUBECONFIG, the service account in a pod,"
-        " ~/.kube/config)",
-    )
-    parser.add_argument(
-        "--context",
-        default="",
-        metavar="NAME",
-        help="the context of the kubeconfig (default: its current one)",
-    )
 
 
 def ask_server(options: Namespace, work: Callable[[ApiClient], Awaitable[T]]) -> T:

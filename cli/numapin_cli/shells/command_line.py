@@ -83,7 +83,7 @@ def static_words(line: CommandLine) -> Iterator[Word]:
         found = [Word(f"{line.prefix}{one}") for one in choices]
         yield from (one for one in found if one.text.startswith(line.prefix + line.current))
     elif line.current.startswith("-"):
-        yield from _flags(line)
+        yield from option_names(line.parser, line.current)
     elif not line.command:
         for name, parser in subcommands(line.parser).items():
             if name.startswith(line.current):
@@ -101,9 +101,10 @@ def _positional_choices(line: CommandLine) -> Iterator[Word]:
             yield Word(str(choice))
 
 
-def _flags(line: CommandLine) -> Iterator[Word]:
-    for action in _actions(line.parser):
-        names = [one for one in action.option_strings if one.startswith(line.current)]
+def option_names(parser: ArgumentParser, prefix: str = "") -> Iterator[Word]:
+    """The options of a subcommand that begin so, each by its long name if that does."""
+    for action in _actions(parser):
+        names = [one for one in action.option_strings if one.startswith(prefix)]
         long = [one for one in names if one.startswith("--")]
         yield from (Word(name, _one_line(action.help or "")) for name in (long or names)[:1])
 

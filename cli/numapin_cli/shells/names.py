@@ -1,11 +1,11 @@
 """Names of a cluster's objects for completion: quickly, or none."""
 
+import asyncio
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from numapin_cli.live.target import KINDS, NODE, POD, POLICY
+from numapin_cli.live.target import NODE, POD, POLICY
 from numapin_cli.shells.command_line import CommandLine, Word
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError
@@ -22,40 +22,12 @@ QUICK: Final = Timeouts(connect_seconds=2.0, request_seconds=3.0)
 _RESOURCES: Final = {POD: PODS, NODE: NODES, POLICY: CPU_POLICIES, "namespace": NAMESPACES}
 
 
-def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
-    """The kinds whose names fit at the end of a command line."""
-    if line.option is not None:
-        return {"node": (NODE,), "namespace": ("namespace",)}.get(line.option.dest, ())
-    if line.current.startswith("-"):
-        return ()
-    if line.command == "get":
-        return (NODE,)
-    if line.command == "explain":
-        return _of_target(line)
-    return ()
-
-
-def _of_target(line: CommandLine) -> tuple[str, ...]:
-    before, slash, _ = line.current.partition("/")
-    if line.positional:
-        kind = KINDS.get(line.positional[-1].lower(), "")
-        return (kind,) if kind and len(line.positional) == 1 else ()
-    if slash:
-        return (KINDS[before.lower()],) if before.lower() in KINDS else ()
-    return (POD, NODE, POLICY) if line.current else ()
-
-
-def kind_words(line: CommandLine) -> Iterator[Word]:
-    """`pod/`, `node/` and `policy/`, where one of these may begin."""
-    begins = line.option is None and not line.positional and "/" not in line.current
-    if line.command == "explain" and begins:
-        for kind in (POD, NODE, POLICY):
-            if f"{kind}/".startswith(line.current):
-                yield Word(f"{kind}/", f"explain a {kind}")
-
-
-async def read_names(line: CommandLine, kinds: tuple[str, ...]) -> list[Word]:
+def read_names(line: CommandLine, kinds: tuple[str, ...]) -> list[Word]:
     """The names that fit; none if the cluster does not give them."""
+    return asyncio.run(_read(line, kinds))
+
+
+async def _read(line: CommandLine, kinds: tuple[str, ...]) -> list[Word]:
     with suppress(ClientError, OSError):
         kubeconfig, context = line.given.get("kubeconfig"), line.given.get("context", "")
         login = find_login(kubeconfig, os.environ, context)

@@ -90,6 +90,78 @@ def test_installed_scripts_print_their_version(script: str) -> None:
     assert done.stdout.startswith("numapin ")
 
 
+HEAVY = (
+    "aiohttp",
+    "asyncio",
+    "kubernetes",
+    "numapin_client",
+    "numapin_operator",
+    "pydantic",
+    "yaml",
+)
+"""What takes most of the time that a subcommand needs to begin."""
+
+LIGHT = f"""\
+import sys
+from contextlib import suppress
+from numapin_cli.main import main
+with suppress(SystemExit):
+    main()
+print(sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)
+"""
+
+
+def heavy_modules(*arguments: str) -> str:
+    command = [sys.executable, "-c", LIGHT, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        ("explain", "--help"),
+        ("completion", "bash"),
+        ("completion", "candidates", "--", ""),
+        ("completion", "candidates", "--", "get", "--"),
+        ("completion", "candidates", "--", "plan", "-o", ""),
+    ],
+    ids=" ".join,
+)
+def test_help_and_completion_of_words_import_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    assert heavy_modules(*arguments) == "[]"
+
+
+def test_a_subcommand_imports_what_it_needs() -> None:
+    """Else the test above would find nothing, whatever is imported."""
+    found = heavy_modules("plan", *EXAMPLES, "-o", "json")
+    assert "pydantic" in found
+    assert "kubernetes" not in found
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("plna", "argument COMMAND: invalid choice: 'plna'; did you mean plan?"),
+        ("topology -o jsn", "argument -o/--output: invalid choice: 'jsn'; did you mean json?"),
+        ("get --wathc", "there is no option --wathc; did you mean --watch?"),
+        ("plan --clustr=now.json", "there is no option --clustr; did you mean --cluster?"),
+        ("topology here", "unexpected argument: here"),
+    ],
+)
+def test_a_wrong_word_is_answered_by_those_like_it(
+    words: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words.split())
+    usage, last = capsys.readouterr().err.rstrip("\n").rsplit("\n", 1)
+    assert last.endswith(f": error: {error}")
+    assert usage.startswith("usage: ")
+
+
 WITHOUT_RICH = """\
 import sys
 sys.modules["rich"] = None

@@ -1,13 +1,12 @@
 """`numapin completion`: the script that makes a shell complete commands, flags and names."""
 
-import asyncio
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from typing import Final
 
 from numapin_cli.shells.command_line import CommandLine, Word, read_command_line, static_words
-from numapin_cli.shells.names import kind_words, read_names, wanted_kinds
+from numapin_cli.shells.kinds import kind_words, wanted_kinds
 from numapin_cli.shells.scripts import SCRIPTS, Directive
 from numapin_cli.subcommand import Subcommand, UsageError
 
@@ -71,7 +70,9 @@ def complete(parser: ArgumentParser, words: list[str]) -> tuple[list[Word], Dire
     line = read_command_line(parser, words)
     found = [*static_words(line), *_shells(line)]
     if kinds := wanted_kinds(line):
-        found += asyncio.run(read_names(line, kinds))
+        from numapin_cli.shells.names import read_names  # noqa: PLC0415
+
+        found += read_names(line, kinds)
     prefixes = list(kind_words(line))
     if prefixes and not found:
         return prefixes, Directive.NO_SPACE | Directive.NO_FILES

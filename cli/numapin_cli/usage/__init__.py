@@ -1,0 +1,1 @@
+"""What the command line offers: the flags and the texts of each subcommand, and nothing heavy."""
