@@ -2,7 +2,7 @@
 
 The kernel installed on this machine is used if there is one. Otherwise apt downloads the package,
 and it is unpacked in the cache, so that it does not change how this machine boots.
-`NUMAPIN_LAB_KERNEL=backports` chooses the newer one of Debian's backports.
+`NUMAPIN_LAB_KERNEL=backports` chooses the newer one of Debian's backports, `sid` the newest.
 """
 
 import lzma
@@ -11,7 +11,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,9 @@ from numapin_lab.node.containerd import SEARCH_PATH
 from numapin_lab.processes.locks import locked
 
 VARIABLE = "NUMAPIN_LAB_KERNEL"
-BACKPORTS = "backports"
+SUITES = {"backports": f"{RELEASE}-backports", "sid": "sid"}
+"""The values of `VARIABLE`, and the suite of Debian that has the kernel."""
+
 PACKAGE = "linux-image-amd64"
 FETCH_SECONDS = 600
 XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -49,14 +51,15 @@ def provide_kernel(environment: Mapping[str, str] = os.environ, progress: Say = 
         LabError: fetching failed, or `NUMAPIN_LAB_KERNEL` is not understood.
     """
     chosen = environment.get(VARIABLE, "")
-    if chosen not in {"", BACKPORTS}:
-        raise LabError(f"{VARIABLE} is {chosen!r}; leave it empty, or set it to {BACKPORTS}")
+    if chosen not in {"", *SUITES}:
+        known = " or ".join(SUITES)
+        raise LabError(f"{VARIABLE} is {chosen!r}; leave it empty, or set it to {known}")
     cache = cache_root(environment)
     folder = cache / f"kernel-{chosen}" if chosen else cache / "kernel"
     with locked(folder / "lock"):
         kernel = _find(folder, chosen)
         if kernel is None:
-            _fetch(folder, _backports(folder, environment) if chosen else [], progress)
+            _fetch(folder, _suite(chosen, folder, environment) if chosen else [], progress)
             kernel = _find(folder, chosen)
     if kernel is None:
         raise MissingError(f"{PACKAGE} contains no usable kernel", REMEDY)
@@ -65,12 +68,18 @@ def provide_kernel(environment: Mapping[str, str] = os.environ, progress: Say = 
 
 def _find(folder: Path, chosen: str) -> Kernel | None:
     for root in (folder,) if chosen else (Path("/"), folder):
-        for packed in sorted((root / "boot").glob("vmlinuz-*-amd64"), reverse=True):
-            release = packed.name.removeprefix("vmlinuz-")
-            modules = root / "lib" / "modules" / release
+        for packed, modules in _packages(root):
             if (modules / "modules.dep").exists() and os.access(packed, os.R_OK):
-                return Kernel(_unpacked(packed, folder / f"vmlinux-{release}"), modules)
+                return Kernel(_unpacked(packed, folder / f"vmlinux-{modules.name}"), modules)
     return None
+
+
+def _packages(root: Path) -> Iterator[tuple[Path, Path]]:
+    """The packed kernels below `root`, and their modules; from Linux 7 on both lie together."""
+    for packed in sorted((root / "boot").glob("vmlinuz-*-amd64"), reverse=True):
+        yield packed, root / "lib" / "modules" / packed.name.removeprefix("vmlinuz-")
+    for packed in sorted((root / "usr" / "lib" / "modules").glob("*-amd64/vmlinuz"), reverse=True):
+        yield packed, packed.parent
 
 
 def unpack(image: bytes) -> bytes:
@@ -123,12 +132,12 @@ def _unpacked(packed: Path, target: Path) -> Path:
     return target
 
 
-def _backports(folder: Path, environment: Mapping[str, str]) -> list[str]:
-    """Options with which apt knows the backports alone, without a change of this machine."""
+def _suite(chosen: str, folder: Path, environment: Mapping[str, str]) -> list[str]:
+    """Options with which apt knows that suite alone, without a change of this machine."""
     lists, sources = folder / "lists", folder / "sources.list"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     mirror = environment.get(MIRROR_VARIABLE) or MIRROR
-    sources.write_text(f"deb {mirror} {RELEASE}-backports main\n")
+    sources.write_text(f"deb {mirror} {SUITES[chosen]} main\n")
     settings = (
         f"Dir::Etc::SourceList={sources}",
         "Dir::Etc::SourceParts=-",
@@ -141,7 +150,7 @@ def _backports(folder: Path, environment: Mapping[str, str]) -> list[str]:
 
 
 def _fetch(folder: Path, options: Sequence[str], progress: Say) -> None:
-    """Download the package that PACKAGE depends on and unpack it into `folder`."""
+    """Download the package that PACKAGE depends on, with its parts, and unpack it."""
     if shutil.which("apt-get") is None or platform.machine() != "x86_64":
         raise MissingError("the virtual machine needs a Linux kernel for amd64", REMEDY)
     listing = _run(["apt-cache", *options, "depends", PACKAGE], folder)
@@ -149,12 +158,15 @@ def _fetch(folder: Path, options: Sequence[str], progress: Say) -> None:
     if name is None:
         raise MissingError(f"apt knows no {PACKAGE}", "apt-get update")
     progress(f"lab: fetching {name[1]} into {folder}")
-    _run(["apt-get", *options, "download", "-q", name[1]], folder)
-    for package in folder.glob("linux-image-*.deb"):
+    listing = _run(["apt-cache", *options, "depends", name[1]], folder)
+    parts = re.findall(r"Depends: (linux-(?:binary|modules)-\S+)", listing)
+    _run(["apt-get", *options, "download", "-q", name[1], *parts], folder)
+    for package in folder.glob("linux-*.deb"):
         _run(["dpkg", "-x", str(package), "."], folder)
         package.unlink()
-    (release,) = (folder / "lib" / "modules").iterdir()
-    _run(["depmod", "-b", ".", release.name], folder)
+    above = next(one for one in (folder / "lib", folder / "usr" / "lib") if one.is_dir())
+    (release,) = (above / "modules").iterdir()
+    _run(["depmod", "-b", str(above.parent), release.name], folder)
 
 
 def _run(command: list[str], folder: Path) -> str:
