@@ -9,6 +9,7 @@ from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
 from numapin_enforcer.telemetry.promised import promised_values
 from numapin_enforcer.telemetry.samples.containers import Samples
+from numapin_enforcer.telemetry.samples.cpus import CpuSamples
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.table import PASS_AGE, STARTS
 
@@ -18,9 +19,10 @@ def build_metrics(
 ) -> NodeMetrics:
     """What /metrics shows; `age_seconds` of the NodeAssignment as the API server has it."""
     count = agent.followers.changes.count
-    counters = KernelCounters(agent.inputs.kubepods.mounts, settings.procfs)
+    counters = _counters(settings, agent)
+    cpus = CpuSamples(counters) if settings.cpu_metrics else None
     metrics = NodeMetrics(
-        Samples(counters, each_container=settings.container_metrics),
+        Samples(counters, each_container=settings.container_metrics, cpus=cpus),
         lambda: count.causes,
         age_seconds,
         agent.inputs.acceptance.spec,
@@ -31,6 +33,11 @@ def build_metrics(
     promised = agent.followers.observed.promised
     metrics.meter.read_from(lambda: promised_values(promised.found))
     return metrics
+
+
+def _counters(settings: Settings, agent: Agent) -> KernelCounters:
+    mounts = agent.inputs.kubepods.mounts
+    return KernelCounters(mounts, settings.procfs, settings.interrupts)
 
 
 def trace(agent: Agent, metrics: NodeMetrics, sink: SpanSink) -> None:

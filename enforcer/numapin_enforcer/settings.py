@@ -68,6 +68,8 @@ class Settings(NodeSettings):
     """In bytes."""
 
     container_metrics: bool
+    cpu_metrics: bool
+    interrupts: Path | None
     release: bool
 
 
@@ -192,6 +194,22 @@ _RUNNING: Final = (
         "also have metrics of each exclusive container, whose labels name its namespace, pod and "
         "container to everything that may read /metrics",
         type=bool,
+    ),
+    Option(
+        "--cpu-metrics",
+        False,
+        "also have metrics of each exclusive CPU, whose labels name interrupts, and a page /cpus "
+        "for `numapin check`, which names containers, tasks of the host and interrupts to "
+        "everything that may read /metrics",
+        type=bool,
+    ),
+    Option(
+        "--interrupts",
+        None,
+        "the host's /proc/interrupts, read with --cpu-metrics (default: that of --procfs, which is "
+        "empty in a pod of Kubernetes 1.34 or newer)",
+        type=Path,
+        metavar="FILE",
     ),
     Option(
         "--resync-seconds",

@@ -160,6 +160,43 @@ CONTAINER_RUN_DELAY: Final = Metric(
     most_series=MOST_CONTAINERS,
 )
 
+MOST_CPUS: Final = 1024
+
+CPU_SWITCHES: Final = Metric(
+    "numapin_exclusive_cpu_switches_total",
+    Kind.COUNTER,
+    "How often a task, of the container or another one, began to run on an exclusive CPU; only "
+    "with --cpu-metrics.",
+    ("cpu",),
+    most_series=MOST_CPUS,
+)
+CPU_INTERRUPTS: Final = Metric(
+    "numapin_exclusive_cpu_interrupts_total",
+    Kind.COUNTER,
+    "Interrupts on an exclusive CPU, those of its timer included; only with --cpu-metrics.",
+    ("cpu",),
+    most_series=MOST_CPUS,
+)
+INTERRUPTS: Final = Metric(
+    "numapin_interrupts_total",
+    Kind.COUNTER,
+    "Interrupts on all exclusive CPUs, by the name in /proc/interrupts; only with --cpu-metrics.",
+    ("interrupt",),
+)
+FOREIGN_SWITCHES: Final = Metric(
+    "numapin_foreign_switches_total",
+    Kind.COUNTER,
+    "How often a task of no exclusive container began to run on an exclusive CPU, or a thread of "
+    "its container that ended before the next sample; only with --cpu-metrics.",
+)
+MIGRATIONS: Final = Metric(
+    "numapin_migrations_total",
+    Kind.COUNTER,
+    "How often threads of exclusive containers went from one CPU to another; only with "
+    "--cpu-metrics.",
+)
+OF_CPUS: Final = (CPU_SWITCHES, CPU_INTERRUPTS, INTERRUPTS, FOREIGN_SWITCHES, MIGRATIONS)
+
 METRICS: Final = (
     *KUBELET_METRICS,
     MISPINNED,
@@ -181,5 +218,6 @@ METRICS: Final = (
     ENFORCES,
     CONTAINER_OVERLAP,
     CONTAINER_RUN_DELAY,
+    *OF_CPUS,
     *PROCESS_METRICS,
 )

@@ -97,8 +97,7 @@ class ThreadReader:
             raw = (self._procfs / str(thread) / "comm").read_bytes()
         except OSError:
             return ""
-        text = raw.removesuffix(b"\n").decode("ascii", "backslashreplace")
-        return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+        return escaped(raw.removesuffix(b"\n"))
 
     def process(self, thread: int) -> Process | None:
         """The process of a thread; None if it has ended. Takes 20 times as long as its mask."""
@@ -110,6 +109,12 @@ class ThreadReader:
         fields = {name: value.split() for name, _, value in lines}
         depth = len(fields.get(b"NSpid", (b"",)))
         return Process(int(fields[b"Tgid"][0]), int(fields[b"PPid"][0]), depth)
+
+
+def escaped(raw: bytes) -> str:
+    """A name that others have chosen, as printable ASCII."""
+    text = raw.decode("ascii", "backslashreplace")
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _read(file: int) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.telemetry.table import METRICS
+from numapin_enforcer.telemetry.table import METRICS, OF_CPUS
 from numapin_lab.node.played_kubelet import Kubelet
 from numapin_lab.processes.ports import choose
 from support.real.enforcer_node import Node, assigned, spec
@@ -53,7 +53,7 @@ async def test_prometheus_scrapes_every_metric_with_its_type(
     found = {name: kind for name, kind in types.items() if name.startswith(("numapin", "kubelet"))}
     expected = {one.name: str(one.kind) for one in METRICS if not one.name.startswith("process")}
     not_here = expected.keys() & (OF_V2 | OF_SEVERAL_NUMA_NODES) - found.keys()
-    for name in OF_EACH_CONTAINER | not_here:
+    for name in OF_EACH_CONTAINER | {one.name for one in OF_CPUS} | not_here:
         expected.pop(name)
     assert found == expected
 
@@ -107,6 +107,27 @@ async def test_a_busy_foreign_process_on_an_exclusive_cpu_is_seen(
             return all(now > then + 1 for now, then in zip(measured(node), before, strict=True))
 
         await eventually(risen, "overlap and run delay")
+
+
+async def test_interrupts_and_migrations_are_counted_if_they_are_asked_for(
+    node: Node, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = await kubelet.run_pod("exclusive")
+    await kubelet.run(pod, "main", BUSY)
+    monkeypatch.setenv("NUMAPIN_CPU_METRICS", "true")
+    await node.start()
+    await node.applied(spec(assigned(pod.uid, "main", "1"), shared="0"))
+
+    def counted() -> bool:
+        found = values(node)
+        timer = 'interrupt="Local timer interrupts"'
+        return (
+            found.get("numapin_exclusive_cpu_interrupts_total", {}).get('cpu="1"', 0) > 0
+            and found.get("numapin_interrupts_total", {}).get(timer, 0) > 0
+            and "numapin_migrations_total" in found
+        )
+
+    await eventually(counted, "interrupts of the exclusive CPU")
 
 
 def mispinned(node: Node) -> float:

@@ -37,9 +37,9 @@ def _increase(before: float, now: float) -> float:
 class Excess:
     """By how much one counter grows beyond another one; never less than nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_debt: float = MOST_DEBT_SECONDS) -> None:
         self._last: tuple[float, float] | None = None
-        self._debt = 0.0
+        self._debt, self._most_debt = 0.0, most_debt
 
     def since_last(self, whole: float, part: float) -> float:
         """The increase of `whole` less that of `part` since the last call."""
@@ -47,5 +47,5 @@ class Excess:
         if last is None:
             return 0.0
         excess = self._debt + (whole - last[0]) - (part - last[1])
-        self._debt = max(min(excess, 0.0), -MOST_DEBT_SECONDS)
+        self._debt = max(min(excess, 0.0), -self._most_debt)
         return max(excess, 0.0)

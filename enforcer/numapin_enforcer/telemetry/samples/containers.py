@@ -9,7 +9,8 @@ from numapin_daemon.telemetry.metric import Labels, Metric, Values
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.plan.containment import Desired
 from numapin_enforcer.telemetry.samples.accumulated import Increases
-from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.samples.cpus import CpuSamples
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters, ThreadTimes
 from numapin_enforcer.telemetry.samples.overlap import (
     ExclusiveContainer,
     Overlaps,
@@ -38,10 +39,22 @@ class Samples:
     """The sums over all samples so far. Belongs to one thread at a time."""
 
     def __init__(
-        self, counters: KernelCounters, *, each_container: bool, clock: Clock | None = None
+        self,
+        counters: KernelCounters,
+        *,
+        each_container: bool,
+        cpus: CpuSamples | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """Args: with `each_container` each container has series of its own, by its name."""
-        self._counters, self._each = counters, each_container
+        """Sum up nothing yet.
+
+        Args:
+            counters: of the kernel.
+            each_container: whether each container has series of its own, by its name.
+            cpus: samples of each CPU, if they are wanted.
+            clock: the machine's by default.
+        """
+        self._counters, self._each, self._cpus = counters, each_container, cpus
         self._clock = clock or SystemClock()
         self._taken_at: float | None = None
         self._overlaps = Overlaps(counters)
@@ -69,13 +82,13 @@ class Samples:
             for path in known.keys() - self._names.keys():
                 del known[path]
         self._sample_overlap(containers, elapsed_seconds)
-        self._sample_delay(containers)
+        self._sample_threads(containers)
         self._sample_pressure(containers)
         self._sample_memory(tree, desired)
 
     def values(self) -> Values:
         """The sums, and the last amounts."""
-        values: dict[Metric, dict[Labels, float]] = {
+        values: dict[Metric, Mapping[Labels, float]] = {
             OVERLAP: {(): self._totals[OVERLAP]},
             RUN_DELAY: {(): self._totals[RUN_DELAY]},
             PRESSURE: dict(self._pressure),
@@ -86,6 +99,8 @@ class Samples:
             names = self._names.items()
             values[CONTAINER_OVERLAP] = {name: self._overlap[path] for path, name in names}
             values[CONTAINER_RUN_DELAY] = {name: self._delayed[path] for path, name in names}
+        if self._cpus is not None:
+            values |= self._cpus.values()
         return values
 
     def _sample_overlap(
@@ -97,17 +112,21 @@ class Samples:
             self._overlap[path] += seconds
         self.foreign = len(sample.foreign)
 
-    def _sample_delay(self, containers: Iterable[ExclusiveContainer]) -> None:
-        delays: dict[tuple[str, int], float] = {}
+    def _sample_threads(self, containers: Sequence[ExclusiveContainer]) -> None:
+        times: dict[tuple[str, int], ThreadTimes] = {}
         for one in containers:
             for thread in self._threads(one):
-                if len(delays) >= MOST_THREADS:
+                if len(times) >= MOST_THREADS:
                     break
-                if (delay := self._counters.run_delay_seconds(thread)) is not None:
-                    delays[one.path, thread] = delay
+                if (found := self._counters.thread_times(thread)) is not None:
+                    times[one.path, thread] = found
+        delays = {key: one.waited_seconds for key, one in times.items()}
         for (path, _), increase in self._delays.since_last(delays).items():
             self._delayed[path] += increase
             self._totals[RUN_DELAY] += increase
+        if self._cpus is not None:
+            slices = {key: one.slices for key, one in times.items()}
+            self._cpus.take(containers, slices if len(times) < MOST_THREADS else None)
 
     def _threads(self, one: ExclusiveContainer) -> Iterator[int]:
         for path in (one.path, *one.inside):

@@ -51,7 +51,7 @@ def _inside(tree: Tree, path: str) -> Iterator[str]:
         yield from _inside(tree, child)
 
 
-def _by_cpus(
+def by_cpus(
     containers: Iterable[ExclusiveContainer],
 ) -> Iterator[tuple[CpuSet, list[ExclusiveContainer]]]:
     """The containers by their CPUs, which containers of one pod may have together."""
@@ -103,7 +103,7 @@ class Overlaps:
         used = self._counters.cpu_seconds()
         known, self._excess = self._excess, {}
         total_seconds, seconds, foreign = 0.0, dict[str, float](), set[str]()
-        for cpus, group in _by_cpus(containers):
+        for cpus, group in by_cpus(containers):
             paths = tuple(one.path for one in group)
             own = [self._counters.cgroup_seconds(path, cpus) for path in paths]
             if None in own:  # a container has ended

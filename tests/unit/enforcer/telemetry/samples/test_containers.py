@@ -8,7 +8,7 @@ import pytest
 
 from numapin_enforcer.plan.desired import desire
 from numapin_enforcer.telemetry.samples.containers import LEAST_SECONDS, MOST_THREADS, Samples
-from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters, ThreadTimes
 from numapin_enforcer.telemetry.table import (
     CONTAINER_OVERLAP,
     CONTAINER_RUN_DELAY,
@@ -53,8 +53,9 @@ class Counters(KernelCounters):
     def threads(self, path: str) -> tuple[int, ...]:
         return tuple(self.tasks.get(path, ()))
 
-    def run_delay_seconds(self, thread: int) -> float | None:
-        return self.delays.get(thread)
+    def thread_times(self, thread: int) -> ThreadTimes | None:
+        found = self.delays.get(thread)
+        return None if found is None else ThreadTimes(0.0, found, 1)
 
     def pressure(self, path: str) -> dict[tuple[str, str], float]:
         return self.waited.get(path, {})

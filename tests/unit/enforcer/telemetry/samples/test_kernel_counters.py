@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.mounts import Mounts, find_mounts
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
@@ -66,8 +67,8 @@ def test_v2_counts_that_of_a_cpu_in_ticks_and_that_of_a_cgroup_as_a_whole(
 
 def test_threads_and_their_delay(v1: KernelCounters, v2: KernelCounters) -> None:
     assert (v1.threads(PATH), v2.threads(PATH)) == ((7, 9), (7,))
-    assert v1.run_delay_seconds(7) == pytest.approx(4.5)
-    assert v1.run_delay_seconds(9) is None, "it has ended"
+    assert v1.thread_times(7) == pytest.approx((1.23e-07, 4.5, 6))
+    assert v1.thread_times(9) is None, "it has ended"
 
 
 def test_pressure_is_only_on_v2(v1: KernelCounters, v2: KernelCounters) -> None:
@@ -101,4 +102,50 @@ def test_a_long_list_of_threads_is_cut_between_two_of_them(
 
 def test_this_machine_counts_the_run_delay_of_this_thread() -> None:
     mounts = Mounts(Version.V2, Path("/nowhere"), None)
-    assert KernelCounters(mounts, Path("/proc")).run_delay_seconds(1) is not None
+    assert KernelCounters(mounts, Path("/proc")).thread_times(1) is not None
+
+
+def test_slices_of_cpus_are_the_last_number_of_their_line(
+    tmp_path: Path, v2: KernelCounters
+) -> None:
+    schedstat = (
+        "version 15\ntimestamp 4295\n"
+        "cpu0 0 0 12 4 7 3 99000 88000 11\n"
+        "domain0 00000003 1 2 3\n"
+        "cpu3 0 0 0 0 0 0 0 0 7\n"
+        "cpu4 1 2 3\n"
+    )
+    write(tmp_path, {"proc/schedstat": schedstat})
+    assert v2.cpu_slices() == {0: 11, 3: 7}
+
+
+def test_a_kernel_without_schedstats_has_no_slices(v2: KernelCounters) -> None:
+    assert v2.cpu_slices() == {}
+
+
+@pytest.mark.parametrize("name", ["web", "\nse.nr_migrat", ") 9\n9 : 9", "\n\n\n-----\n"])
+def test_migrations_whatever_the_thread_calls_itself(
+    tmp_path: Path, v2: KernelCounters, name: str
+) -> None:
+    text = (
+        f"{name} (7, #threads: 1)\n-----\n"
+        "se.sum_exec_runtime                          :             0.125637\n"
+        "se.nr_migrations                             :                   12\n"
+        "nr_switches                                  :                   99\n"
+    )
+    write(tmp_path, {"proc/7/sched": text})
+    assert (v2.migrations(7), v2.migrations(8)) == (12, 0)
+
+
+def test_interrupts_are_those_of_the_named_file(tmp_path: Path) -> None:
+    write(tmp_path, {"host": "  CPU0  CPU1\n  5:  7  8  GIC  1 Edge     eth0\n"})
+    mounts = Mounts(Version.V2, tmp_path, None)
+    counters = KernelCounters(mounts, tmp_path, tmp_path / "host")
+    assert [dict(one.counts) for one in counters.interrupts(CpuSet((1,)))] == [{1: 8}]
+    assert [*KernelCounters(mounts, tmp_path).interrupts(CpuSet((1,)))] == []
+
+
+def test_this_machine_counts_migrations_and_interrupts(tmp_path: Path) -> None:
+    counters = KernelCounters(Mounts(Version.V2, tmp_path, None), Path("/proc"))
+    assert counters.migrations(1) > 0
+    assert [*counters.interrupts(CpuSet((0,)))]
