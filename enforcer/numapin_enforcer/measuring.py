@@ -7,11 +7,14 @@ from numapin_enforcer.agent import Agent
 from numapin_enforcer.settings import Settings
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
+from numapin_enforcer.telemetry.noise.page import CpuPage
+from numapin_enforcer.telemetry.noise.tasks import TaskReader
 from numapin_enforcer.telemetry.promised import promised_values
 from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.samples.cpus import CpuSamples
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.table import PASS_AGE, STARTS
+from numapin_enforcer.threads.reader import ThreadReader
 
 
 def build_metrics(
@@ -33,6 +36,17 @@ def build_metrics(
     promised = agent.followers.observed.promised
     metrics.meter.read_from(lambda: promised_values(promised.found))
     return metrics
+
+
+def build_documents(settings: Settings, agent: Agent) -> dict[bytes, Callable[[], str]]:
+    """The pages beside /metrics."""
+    if not settings.cpu_metrics:
+        return {}
+    counters = _counters(settings, agent)
+    threads = ThreadReader(agent.inputs.kubepods.mounts, settings.procfs)
+    page = CpuPage(counters, TaskReader(settings.procfs, threads.mask, counters.thread_times))
+    agent.reporter.on_pass += (page.passed,)
+    return {b"/cpus": page.text}
 
 
 def _counters(settings: Settings, agent: Agent) -> KernelCounters:

@@ -24,6 +24,7 @@ class Health:
         role: what a ready daemon does, such as "standing by"; may be empty.
         remark: what is wrong although a restart would not help; may be empty.
         metrics: the text of /metrics; None if that page does not exist.
+        documents: further pages in JSON, by their path.
     """
 
     missing: Callable[[], Mapping[str, str]]
@@ -31,6 +32,7 @@ class Health:
     role: Callable[[], str] = _nothing
     remark: Callable[[], str] = _nothing
     metrics: Callable[[], str] | None = None
+    documents: Mapping[bytes, Callable[[], str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

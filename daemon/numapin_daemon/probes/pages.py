@@ -1,4 +1,4 @@
-"""The answer to one request: /healthz, /readyz, and /metrics if there is such a page."""
+"""The answer to one request: /healthz, /readyz, and /metrics and documents if there are any."""
 
 import time
 from collections.abc import Callable
@@ -35,6 +35,8 @@ def response(head: bytes, health: Health) -> bytes:
         status, text = HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n"
     elif target == METRICS_PAGE and health.metrics is not None:
         status, text, content_type = HTTPStatus.OK, health.metrics(), CONTENT_TYPE
+    elif document := health.documents.get(target):
+        status, text, content_type = HTTPStatus.OK, document(), "application/json"
     elif page := _PAGES.get(target):
         is_good, text = page(health)
         status = HTTPStatus.OK if is_good else HTTPStatus.SERVICE_UNAVAILABLE
@@ -68,7 +70,7 @@ def _readyz(health: Health) -> tuple[bool, str]:
 
 def _names(health: Health) -> list[str]:
     metrics = (METRICS_PAGE,) if health.metrics is not None else ()
-    return [page.decode() for page in (*_PAGES, *metrics)]
+    return [page.decode() for page in (*_PAGES, *metrics, *health.documents)]
 
 
 METRICS_PAGE: Final = b"/metrics"

@@ -72,6 +72,16 @@ async def test_there_is_no_page_of_metrics_without_metrics() -> None:
     assert (await ask(Health(missing=dict), "/metrics"))[0] == 404
 
 
+async def test_documents_are_json_beside_the_other_pages() -> None:
+    health = Health(missing=dict, documents={b"/cpus": lambda: '{"cpus":[]}'})
+    async with serve_probes(health, ANY_PORT) as address:
+        found = await exchange(address, b"GET /cpus?x HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await get(address, "/x"))[1] == "there are /healthz and /readyz and /cpus\n"
+    head, _, body = found.partition(b"\r\n\r\n")
+    assert b"Content-Type: application/json\r\n" in head
+    assert body == b'{"cpus":[]}'
+
+
 async def test_the_probes_answer_while_the_loop_stands_still() -> None:
     """The kubelet then reads why, instead of running into its time limit."""
     health = Health(missing=dict, fatal=lambda: "the event loop has stood still for 31 s")

@@ -1,0 +1,1 @@
+"""What else runs on exclusive CPUs, by name, for `numapin check`."""

@@ -1,0 +1,110 @@
+"""The page for `numapin check`: the kernel's counters of exclusive CPUs at one moment, by name."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from numapin_api.cpuset import CpuSet
+from numapin_daemon.clock import Clock, SystemClock
+from numapin_enforcer.pass_values import Converged, Pass
+from numapin_enforcer.telemetry.noise.tasks import Task, TaskReader
+from numapin_enforcer.telemetry.samples.containers import MOST_THREADS
+from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
+from numapin_enforcer.telemetry.samples.overlap import ExclusiveContainer, exclusive_containers
+
+COST_SHARE: Final = 0.02
+"""The part of one CPU that pages may take: one of a large node takes some 0.2 s."""
+
+Json = dict[str, Any]
+
+
+class CpuPage:
+    """Makes the page of what the last pass has found; may be asked for in any one thread.
+
+    Two pages say what ran in between. So the enforcer keeps nothing for whoever measures.
+    """
+
+    def __init__(
+        self, counters: KernelCounters, tasks: TaskReader, clock: Clock | None = None
+    ) -> None:
+        self._counters, self._tasks, self._clock = counters, tasks, clock or SystemClock()
+        self._last = Converged()
+        self._text, self._until_seconds = "", 0.0
+
+    def passed(self, done: Pass, _: object) -> None:
+        """A pass has ended."""
+        self._last = done.result
+
+    def text(self) -> str:
+        """The page; the one before, if making it took so much that it is too soon for another."""
+        if self._text and self._clock.monotonic() < self._until_seconds:
+            return self._text
+        began_seconds = time.thread_time()
+        self._text = json.dumps(self._page(self._last), separators=(",", ":"))
+        spent_seconds = time.thread_time() - began_seconds
+        self._until_seconds = self._clock.monotonic() + spent_seconds / COST_SHARE
+        return self._text
+
+    def _page(self, last: Converged) -> Json:
+        tree = last.tree
+        containers = exclusive_containers(tree, last.desired) if tree is not None else ()
+        cpus = CpuSet.union(one.cpus for one in containers)
+        threads = [self._threads(one) for one in containers]
+        owners: dict[int, CpuSet] = {}
+        for one, ids in zip(containers, threads, strict=True):
+            owners |= {thread: owners.get(thread, CpuSet()) | one.cpus for thread in ids}
+        tasks = self._tasks.on(cpus, owners)
+        return {
+            "takenSeconds": self._clock.monotonic(),
+            "containers": [
+                self._container(one, ids) for one, ids in zip(containers, threads, strict=True)
+            ],
+            "cpus": list(self._cpus(cpus)),
+            "interrupts": [
+                {"number": one.number, "name": one.name, "counts": dict(one.counts)}
+                for one in self._counters.interrupts(cpus)
+            ],
+            "tasks": list(map(_task, tasks.found)),
+            "tasksComplete": tasks.complete,
+        }
+
+    def _threads(self, one: ExclusiveContainer) -> tuple[int, ...]:
+        paths = (one.path, *one.inside)
+        return tuple(thread for path in paths for thread in self._counters.threads(path))
+
+    def _container(self, one: ExclusiveContainer, threads: Sequence[int]) -> Json:
+        """One container, with the counters of its threads: they begin and end between two pages."""
+        rows = list[tuple[int, float, int, int]]()
+        for thread in threads[:MOST_THREADS]:
+            if (times := self._counters.thread_times(thread)) is not None:
+                moved = self._counters.migrations(thread)
+                rows.append((thread, times.waited_seconds, times.slices, moved))
+        namespace, pod, container = one.labels
+        return {
+            "namespace": namespace,
+            "pod": pod,
+            "podUID": one.container.pod_uid,
+            "container": container,
+            "cpus": str(one.cpus),
+            "ranSeconds": self._counters.cgroup_seconds(one.path, one.cpus),
+            "threads": rows,
+            "threadsComplete": len(threads) <= MOST_THREADS,
+        }
+
+    def _cpus(self, cpus: CpuSet) -> Iterator[Json]:
+        ran, slices = self._counters.cpu_seconds(), self._counters.cpu_slices()
+        for cpu in cpus:
+            yield {"cpu": cpu, "ranSeconds": ran.get(cpu), "slices": slices.get(cpu)}
+
+
+def _task(one: Task) -> Json:
+    return {
+        "id": one.id,
+        "startTicks": one.stat.start_ticks,
+        "name": one.stat.name,
+        "kernel": one.stat.is_kernel,
+        "cpu": one.stat.cpu,
+        "ranSeconds": one.times.ran_seconds,
+        "slices": one.times.slices,
+    }
