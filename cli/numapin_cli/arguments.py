@@ -11,17 +11,18 @@ def add_files_argument(parser: ArgumentParser, *names: str, text: str) -> None:
     parser.add_argument(*names, action="append", type=Path, default=[], metavar="FILE", help=text)
 
 
-def add_answer_arguments(parser: ArgumentParser, wide: str) -> None:
+def add_answer_arguments(parser: ArgumentParser, wide: str, *others: str) -> None:
     """Declare `-o`, `--watch` and `--cluster`.
 
     Args:
         parser: takes them.
         wide: what `-o wide` shows.
+        others: what `-o` may be besides.
     """
     parser.add_argument(
         "-o",
         "--output",
-        choices=("text", "wide", "json", "yaml"),
+        choices=("text", "wide", "json", "yaml", *others),
         default="text",
         help=f"text that fits 80 columns; wide: {wide}; or documents (default: text)",
     )

@@ -2,18 +2,21 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
 from numapin_cli.arguments import reads_files
 from numapin_cli.drawing.documents import document
+from numapin_cli.fleet.label_selector import Selector
+from numapin_cli.fleet.node_rows import NodeRow, in_order, of_policy, summaries
+from numapin_cli.fleet.read_rows import FleetReader, policies_in_files, rows_in_files
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import Manifest
-from numapin_cli.inputs.objects import read_objects
+from numapin_cli.inputs.objects import Objects, read_objects
 from numapin_cli.live.follow import follow
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.node_state import NodeState
@@ -22,9 +25,9 @@ from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import ask_server
 from numapin_cli.near_names import did_you_mean
 from numapin_cli.numa_free import Found, in_objects, on_server
-from numapin_cli.subcommand import CommandError
+from numapin_cli.subcommand import CommandError, UsageError
+from numapin_cli.usage.get import DOCUMENTS
 from numapin_client.client import ApiClient
-from numapin_client.errors import ForbiddenError
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES
 
 _LINE: Final = 10_000
@@ -36,34 +39,106 @@ _WIDE: Final = 120
 
 def run(options: Namespace) -> int:
     """Carry it out; returns the exit status."""
-    text_of = partial(_text, options)
+    _check(options)
+    if options.nodes:
+        return _answer(options, _named_text, _named_in_files, _read_named)
+    return _answer(options, _listed_text, _listed_in_files, _read_listed)
+
+
+def _check(options: Namespace) -> None:
+    """Raises UsageError for flags that do not go together."""
+    chosen = options.selector or options.policy or options.not_ready or options.summary
+    if options.nodes and chosen:
+        raise UsageError("-l, --policy, --not-ready and --summary are for all nodes; name no NODE")
+    if options.summary and options.output == "name":
+        raise UsageError("--summary names no node; leave out -o name")
+
+
+def _answer(
+    options: Namespace,
+    text_of: Callable[[Namespace, Any], str],
+    in_files: Callable[[Namespace, Objects], Any],
+    read: Callable[[Namespace, ApiClient], Any],
+) -> int:
     if reads_files(options):
-        sys.stdout.write(text_of(_in_files(options)))
+        objects = read_objects(options.cluster, [])
+        say_notes(objects.notes)
+        sys.stdout.write(text_of(options, in_files(options, objects)))
         return 0
-    text_of([])  # what it draws with is missing, or not
+    text_of(options, [])  # what it draws with is missing, or not
     if options.watch:
-        ask_server(options, partial(_follow, options, Screen(text_of)))
-    sys.stdout.write(text_of(ask_server(options, partial(_read, options))))
+        screen = Screen[Any](partial(text_of, options))
+        ask_server(options, partial(_follow, options, screen, partial(read, options)))
+    sys.stdout.write(text_of(options, ask_server(options, partial(read, options))))
     return 0
 
 
-async def _follow(options: Namespace, screen: Screen[list[NodeState]], client: ApiClient) -> None:
+async def _follow(
+    options: Namespace,
+    screen: Screen[Any],
+    read: Callable[[ApiClient], Any],
+    client: ApiClient,
+) -> None:
     one = options.nodes[0] if len(options.nodes) == 1 else ""
     sources = await NodeParts(Reader(client)).sources(one)
-    await follow(client, sources, partial(_read, options, client), screen.show)
+    await follow(client, sources, partial(read, client), screen.show)
 
 
-async def _read(options: Namespace, client: ApiClient) -> list[NodeState]:
+async def _read_listed(options: Namespace, client: ApiClient) -> list[NodeRow]:
+    fleet = FleetReader(Reader(client), with_documents=_has_documents(options))
+    rows = await fleet.rows(Selector.parse(options.selector))
+    policies = await fleet.policies() if options.policy else ()
+    say_notes(fleet.parts.notes.values())
+    return _chosen(options, rows, policies)
+
+
+def _listed_in_files(options: Namespace, objects: Objects) -> list[NodeRow]:
+    selector, with_documents = Selector.parse(options.selector), _has_documents(options)
+    rows = rows_in_files(objects, selector, with_documents=with_documents)
+    return _chosen(options, rows, policies_in_files(objects))
+
+
+def _has_documents(options: Namespace) -> bool:
+    return options.output in DOCUMENTS and not options.summary
+
+
+def _chosen(options: Namespace, rows: list[NodeRow], policies: Iterable[str]) -> list[NodeRow]:
+    if options.policy:
+        rows = of_policy(rows, options.policy, policies)
+    if options.not_ready:
+        rows = [row for row in rows if row.is_governed and not row.is_ready]
+    return in_order(rows, options.sort)
+
+
+def _listed_text(options: Namespace, rows: Sequence[NodeRow]) -> str:
+    if options.output == "name":
+        return "".join(f"node/{row.name}\n" for row in rows)
+    if options.output in DOCUMENTS:
+        return document(_listed_document(options, rows), options.output)
+    from numapin_cli.drawing.fleet import draw_rows, draw_summaries  # noqa: PLC0415
+    from numapin_cli.drawing.text import rendered  # noqa: PLC0415
+
+    if not rows:
+        return "no node matches\n" if _is_filtered(options) else "there is no node\n"
+    if options.summary:
+        return rendered(draw_summaries(summaries(rows)))
+    wide = options.output == "wide"
+    return rendered(draw_rows(rows, wide=wide), _LINE if wide else 0)
+
+
+def _listed_document(options: Namespace, rows: Sequence[NodeRow]) -> dict[str, Any]:
+    if options.summary:
+        return {"policies": [one.to_json() for one in summaries(rows)]}
+    return {"nodes": [row.document or NodeState(row.name).to_json() for row in rows]}
+
+
+def _is_filtered(options: Namespace) -> bool:
+    return bool(options.selector or options.policy or options.not_ready)
+
+
+async def _read_named(options: Namespace, client: ApiClient) -> list[NodeState]:
     reader = Reader(client)
     parts = NodeParts(reader)
-    if not options.nodes:
-        found = {one.name: one for one in await parts.all()}
-        try:
-            names = {key.name for key in await reader.names(NODES)}
-        except ForbiddenError:
-            names = set[str]()
-        say_notes(parts.notes.values())
-        return _states(sorted(names | found.keys()), found)
     listed = await together(parts.one(name) for name in options.nodes)
     found = {one.name: one for one in listed if one is not None}
     for name in options.nodes:
@@ -77,15 +152,13 @@ async def _read(options: Namespace, client: ApiClient) -> list[NodeState]:
     return _states(options.nodes, found, dict(zip(found, numa_nodes, strict=True)))
 
 
-def _in_files(options: Namespace) -> list[NodeState]:
-    objects = read_objects(options.cluster, [])
-    say_notes(objects.notes)
+def _named_in_files(options: Namespace, objects: Objects) -> list[NodeState]:
     found, nodes = objects.of(NODE_ASSIGNMENT_KIND), objects.of("Node")
     for name in options.nodes:
         _check_exists(name, {*found, *nodes})
     numa_nodes = {name: in_objects(objects, name) for name in options.nodes if name in nodes}
     say_notes(why for _, why in numa_nodes.values() if why)
-    return _states(options.nodes or sorted({*found, *nodes}), found, numa_nodes)
+    return _states(options.nodes, found, numa_nodes)
 
 
 def _check_exists(name: str, known: set[str]) -> None:
@@ -107,15 +180,14 @@ def _states(
     ]
 
 
-def _text(options: Namespace, states: Sequence[NodeState]) -> str:
-    if options.output in {"json", "yaml"}:
+def _named_text(options: Namespace, states: Sequence[NodeState]) -> str:
+    if options.output == "name":
+        return "".join(f"node/{state.name}\n" for state in states)
+    if options.output in DOCUMENTS:
         return document({"nodes": [state.to_json() for state in states]}, options.output)
-    from numapin_cli.drawing.nodes import draw_node, draw_nodes  # noqa: PLC0415
+    from numapin_cli.drawing.nodes import draw_node  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415
 
     wide = options.output == "wide"
-    if not options.nodes:
-        table = draw_nodes(states, wide=wide)
-        return rendered(table, _LINE if wide else 0) if states else "there is no node\n"
     width = _WIDE if wide else 0
     return "".join(rendered(draw_node(state, wide=wide), width) for state in states)

@@ -1,4 +1,4 @@
-"""Nodes for people: one line each, or one node's machine with the containers that have its CPUs."""
+"""A node for people: its machine with the containers that have its CPUs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,42 +22,6 @@ from numapin_cli.drawing.plan import (
 from numapin_cli.drawing.text import plain, section
 from numapin_cli.live.node_state import NodeState
 from numapin_operator.placement import CPU, Amount, NumaAmounts
-
-_COLUMNS = ("node", "policy", "mode", "exclusive", "shared", "refused", "ready")
-_WIDE = ("reserved", "drift", "message")
-
-
-def draw_nodes(states: Sequence[NodeState], *, wide: bool) -> RenderableType:
-    """A line for each node."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in (*_COLUMNS, *(_WIDE if wide else ())):
-        table.add_column(heading.upper(), overflow="fold", no_wrap=wide)
-    for state in states:
-        pools = state.view.spec.pools if state.view else None
-        cells = [
-            plain(state.name),
-            plain(state.policy or "-"),
-            plain(state.mode or "-"),
-            plain(str(state.exclusive)),
-            plain(str(pools.shared) if pools else "-"),
-            plain(str(state.refused)),
-            _readiness(state),
-        ]
-        if wide:
-            ready = state.ready
-            cells += [
-                plain(str(pools.reserved) if pools else "-"),
-                plain(str(state.status.drift_count)),
-                plain(state.problem or (ready.message if ready else "")),
-            ]
-        table.add_row(*cells)
-    return table
-
-
-def _readiness(state: NodeState) -> Text:
-    if state.view is None:
-        return plain("-")
-    return plain(state.readiness, "" if state.is_ready else "yellow")
 
 
 def draw_node(state: NodeState, *, wide: bool) -> RenderableType:

@@ -4,12 +4,13 @@ An API server with older CRDs does not know the kinds of reports. A login may la
 them, which is noted. A NodeAssignment is shown alone then.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
+from numapin_api.forms.report import KERNEL_FIELDS
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.node_objects import whole, with_parts
-from numapin_cli.live.reader import Reader, together
+from numapin_cli.live.reader import Reader, manifest, together
 from numapin_cli.live.server import is_unknown_resource, said
 from numapin_client.client import Source
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
@@ -17,6 +18,7 @@ from numapin_client.resources import (
     NODE_ASSIGNMENTS,
     NODE_REPORTS,
     NODE_TOPOLOGIES,
+    Json,
     Key,
     Resource,
 )
@@ -47,6 +49,24 @@ class NodeParts:
         self._forget_notes(assignments)
         return with_parts([*assignments, *(each for listed in parts for each in listed)])
 
+    async def each(self, made: Callable[[Manifest], T]) -> list[T]:
+        """What is made of every NodeAssignment; nothing else is kept of it.
+
+        Hardware is left out, and what reports say of single containers.
+        """
+        reports = {one.name: one for one in await self._every(NODE_REPORTS, _without_containers)}
+        reports_itself = list[bool]()
+
+        def of(body: Json) -> T:
+            one = manifest(NODE_ASSIGNMENTS, body)
+            reports_itself.append(_reports_itself(one))
+            return made(whole(one, reports.get(one.name), None))
+
+        found = await self._noteless(self._reader.each(NODE_ASSIGNMENTS, of))
+        if all(reports_itself):
+            self.notes.clear()
+        return found
+
     async def one(self, node: str) -> Manifest | None:
         """That of a node; None if it has none."""
         report, topology = await together(self._part(one, node) for one in _PARTS)
@@ -61,9 +81,11 @@ class NodeParts:
         found = [one for one, is_served in zip(_PARTS, served, strict=True) if is_served]
         return [Source(one, field_selector=selector) for one in (NODE_ASSIGNMENTS, *found)]
 
-    async def _every(self, resource: Resource) -> list[Manifest]:
+    async def _every(
+        self, resource: Resource, keep: Callable[[Json], Json] = dict
+    ) -> list[Manifest]:
         try:
-            return await self._reader.all(resource)
+            return await self._reader.all(resource, keep)
         except (ForbiddenError, NotFoundError) as error:
             self._note(resource, error)
             return []
@@ -92,10 +114,22 @@ class NodeParts:
 
     def _forget_notes(self, assignments: Sequence[Manifest]) -> None:
         """Nothing is missing where enforcers report in the NodeAssignments themselves."""
-        if all(section(one.content, "status").get("observedGeneration") for one in assignments):
+        if all(map(_reports_itself, assignments)):
             self.notes.clear()
 
     def _note(self, resource: Resource, error: ForbiddenError | NotFoundError) -> None:
         if isinstance(error, NotFoundError) and is_unknown_resource(error):
             return
         self.notes[resource.plural] = f"not read: {resource.plural}: {said(error)}"
+
+
+def _reports_itself(assignment: Manifest) -> bool:
+    """Whether an older enforcer reports in the NodeAssignment itself."""
+    return bool(section(assignment.content, "status").get("observedGeneration"))
+
+
+def _without_containers(report: Json) -> Json:
+    """A NodeReport without what it says of single containers."""
+    status = report.get("status") or {}
+    left = {key: part for key, part in status.items() if key not in KERNEL_FIELDS}
+    return {"metadata": report["metadata"], "status": left}

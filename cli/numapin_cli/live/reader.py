@@ -1,7 +1,7 @@
 """Reads the objects of a cluster as manifests, each kind when a command needs it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from numapin_cli.inputs.manifests import Manifest
@@ -53,13 +53,13 @@ class Reader:
             keep: what to keep of each object, so that the rest takes no memory.
             selectors: fields of `Source`.
         """
-        source = Source(resource, metadata_only=False, **selectors)
-        async with self._slots:
-            try:
-                items = await self._listed(source, keep)
-            except GoneError:  # the list expired between two chunks
-                items = await self._listed(source, keep)
-        return [manifest(resource, item) for item in items]
+        return await self.each(resource, lambda one: manifest(resource, keep(one)), **selectors)
+
+    async def each(
+        self, resource: Resource, made: Callable[[Json], T], **selectors: str
+    ) -> list[T]:
+        """What is made of each object of a resource, in small chunks: nothing else is kept."""
+        return await self._listed(Source(resource, metadata_only=False, **selectors), made)
 
     async def one(self, resource: Resource, key: Key) -> Manifest | None:
         """One object; None if it does not exist."""
@@ -83,6 +83,12 @@ class Reader:
         source = Source(resource, namespace)
         listed = await self.client.list_metadata(source, NAMES_READ)
         return [Key(one["name"], one.get("namespace", "")) for one in listed]
+
+    async def labels(self, resource: Resource) -> dict[str, Mapping[str, str]]:
+        """The labels of every object of a resource that has no namespaces, by its name."""
+        source = Source(resource, metadata_only=True)
+        listed = await self._listed(source, lambda one: one["metadata"])
+        return {one["name"]: one.get("labels") or {} for one in listed}
 
     async def names_if_allowed(self, resource: Resource, namespace: str = "") -> list[Key]:
         """The same; none if they may not be listed."""
@@ -122,11 +128,18 @@ class Reader:
         metadata = {"name": key.name, "namespace": key.namespace}
         return found or manifest(RESOURCE_CLAIMS, {"metadata": metadata, "status": _NO_CPUS})
 
-    async def _listed(self, source: Source, keep: Callable[[Json], Json]) -> list[Json]:
-        chunks, items = ChunkedList(self.client, source, CHUNK), list[Json]()
+    async def _listed(self, source: Source, made: Callable[[Json], T]) -> list[T]:
+        async with self._slots:
+            try:
+                return await self._read_chunks(source, made)
+            except GoneError:  # the list expired between two chunks
+                return await self._read_chunks(source, made)
+
+    async def _read_chunks(self, source: Source, made: Callable[[Json], T]) -> list[T]:
+        chunks, found = ChunkedList(self.client, source, CHUNK), list[T]()
         while not chunks.ended:
-            items += map(keep, (await chunks.read()).items)
-        return items
+            found += map(made, (await chunks.read()).items)
+        return found
 
 
 def manifest(resource: Resource, content: dict[str, Any]) -> Manifest:

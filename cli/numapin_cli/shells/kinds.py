@@ -9,7 +9,8 @@ from numapin_cli.shells.command_line import CommandLine, Word
 def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
     """The kinds whose names fit at the end of a command line."""
     if line.option is not None:
-        return {"node": (NODE,), "namespace": ("namespace",)}.get(line.option.dest, ())
+        of_option = {"node": (NODE,), "namespace": ("namespace",), "policy": (POLICY,)}
+        return of_option.get(line.option.dest, ())
     if line.current.startswith("-"):
         return ()
     if line.command == "get":
