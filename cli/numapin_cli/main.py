@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 from numapin_cli.shells.command_line import option_names, subcommands
 from numapin_cli.shells.completion import COMPLETION
 from numapin_cli.subcommand import CommandError, Subcommand
+from numapin_cli.usage.check import CHECK
 from numapin_cli.usage.explain import EXPLAIN
 from numapin_cli.usage.get import GET
 from numapin_cli.usage.migrate import MIGRATE
@@ -32,6 +33,7 @@ SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
     MIGRATE,
     GET,
     EXPLAIN,
+    CHECK,
     REPORT,
     COMPLETION,
 )

@@ -148,6 +148,16 @@ class ApiClient:
         async with self.connection.stream(request) as response:
             return (await response.read())[:most_bytes]
 
+    async def ask_pod(self, pod: Key, port: int, page: str) -> Json:
+        """Read a page in JSON that a pod serves by HTTP, through the API server.
+
+        Raises:
+            NotFoundError: no such pod, or it has no such page: that names no object.
+            UnavailableError: the API server does not reach it.
+        """
+        path = PODS.path(Key(f"{pod.name}:{port}", pod.namespace), "proxy")
+        return await self.connection.ask(Request("GET", f"{path}/{page}"))
+
     async def create(
         self, resource: Resource, body: Json, subresource: str = "", *, field_manager: str = ""
     ) -> Json:

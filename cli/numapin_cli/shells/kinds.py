@@ -1,9 +1,13 @@
 """Of which kinds names fit at the end of a command line. Does no I/O."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from numapin_cli.live.target import KINDS, NODE, POD, POLICY
 from numapin_cli.shells.command_line import CommandLine, Word
+
+_TARGETS: Final = {"explain": (POD, NODE, POLICY), "check": (POD, NODE)}
+"""What a command is about."""
 
 
 def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
@@ -15,9 +19,7 @@ def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
         return ()
     if line.command == "get":
         return (NODE,)
-    if line.command == "explain":
-        return _of_target(line)
-    return ()
+    return tuple(kind for kind in _of_target(line) if kind in _TARGETS.get(line.command, ()))
 
 
 def _of_target(line: CommandLine) -> tuple[str, ...]:
@@ -33,7 +35,6 @@ def _of_target(line: CommandLine) -> tuple[str, ...]:
 def kind_words(line: CommandLine) -> Iterator[Word]:
     """`pod/`, `node/` and `policy/`, where one of these may begin."""
     begins = line.option is None and not line.positional and "/" not in line.current
-    if line.command == "explain" and begins:
-        for kind in (POD, NODE, POLICY):
-            if f"{kind}/".startswith(line.current):
-                yield Word(f"{kind}/", f"explain a {kind}")
+    for kind in _TARGETS.get(line.command, ()) if begins else ():
+        if f"{kind}/".startswith(line.current):
+            yield Word(f"{kind}/", f"{line.command} a {kind}")

@@ -94,6 +94,27 @@ def test_answers_for_exporters_are_an_option_as_they_are_a_component(
     assert "--serve-pod-resources" not in json.dumps(helm.template()[key])
 
 
+def test_metrics_of_cpus_are_an_option_as_they_are_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path
+) -> None:
+    parts = [ROOT / "manifests" / "components" / "cpu-metrics", OVERLAYS / "default"]
+    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
+    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
+    (tmp_path / "kustomization.yaml").write_text(text)
+    wanted = by_name(installed("kustomize", str(tmp_path)))
+    found, role = helm.template("cpuMetrics.enabled=true"), ("Role", "numapin-check")
+    assert found.keys() - helm.template().keys() == {role}
+    assert comparable(found[role]) == comparable(wanted[role])
+    given, named = (
+        one["DaemonSet", "numapin-enforcer"]["spec"]["template"]["spec"] for one in (found, wanted)
+    )
+    args = [one["containers"][0].pop("args") for one in (given, named)]
+    assert sorted(args[0]) == sorted(args[1])
+    assert without_names(given) == without_names(named)
+    settings = parse_enforcer(args[0], {"NODE_NAME": "n"})
+    assert (settings.cpu_metrics, str(settings.interrupts)) == (True, "/host/interrupts")
+
+
 def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     component = ROOT / "manifests" / "components" / "podmonitor" / "podmonitor.yaml"
     wanted = yaml.safe_load(component.read_text())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from numapin_client.login.credentials import Login
-from numapin_client.resources import Json, Resource
+from numapin_client.resources import PODS, Json, Resource
 from support.fakes.apiserver_answers import Answer, denial, not_found, refusal, status
 from support.fakes.apiserver_requests import collection_of, right_of, selection, where_of
 
@@ -59,6 +59,8 @@ class FakeApiServer:
         """Resources whose CRD is not installed, by their plural."""
         self.logs: dict[str, bytes] = {}
         """The log of each pod."""
+        self.pages: dict[str, Callable[[], Answer]] = {}
+        """What pods answer through the proxy, by `NAME:PORT/PAGE`."""
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -170,11 +172,27 @@ class FakeApiServer:
     async def _resource(self, request: web.Request, where: dict[str, str]) -> web.StreamResponse:
         if where["subresource"] == "log":
             return web.Response(body=self.logs[where["name"]], content_type="text/plain")
+        if where["subresource"] == "proxy":
+            return self._proxied(where)
         if request.query.get("watch"):
             return await self._watch(request, where)
         if request.method == "GET" and not where["name"]:
             return self._list(request, where)
         return self._one(request, where, await request.json() if request.can_read_body else {})
+
+    def _proxied(self, where: dict[str, str]) -> web.Response:
+        """Answer as the pod does; one that is gone, or does not listen, as the API server does."""
+        name, _, port = where["name"].partition(":")
+        if (PODS.collection_path(), where["namespace"], name) not in self.objects:
+            return refusal(404, "NotFound", not_found(where | {"name": name}))
+        listening = [one for one in self.pages if one.startswith(f"{name}:{port}/")]
+        if not listening:
+            why = "error trying to reach service: dial tcp: connect: connection refused"
+            return refusal(503, "ServiceUnavailable", why)
+        if (page := self.pages.get(where["name"] + where["page"])) is None:
+            return web.Response(status=404, text="there are /healthz and /readyz\n")
+        answer = page()
+        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
     def _list(self, request: web.Request, where: dict[str, str]) -> web.Response:
         if token := request.query.get("continue"):

@@ -10,7 +10,8 @@ from numapin_client.resources import Json, Resource
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]))?"
-    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<subresource>status|log))?"
+    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
+    r"(?:/(?P<subresource>status|log|proxy(?=/)))?(?P<page>(?<=/proxy)/.*)?"
 )
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 

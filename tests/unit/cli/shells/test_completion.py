@@ -53,6 +53,8 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["completion", ""], ["bash", "zsh", "fish"], NO_FILES),
         (["explain", ""], ["pod/", "node/", "policy/"], NO_SPACE),
         (["explain", "po"], ["pod/", "policy/"], NO_SPACE),
+        (["check", ""], ["pod/", "node/"], NO_SPACE),
+        (["check", "po"], ["pod/"], NO_SPACE),
         (["get", ""], [], NO_FILES),
         (["get", "-x", "--unknown", ""], [], NO_FILES),
     ],
@@ -92,6 +94,8 @@ async def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterat
         (["explain", "policy/"], ["policy/fast"]),
         (["explain", "node", "work"], ["worker-1", "worker-2"]),
         (["explain", "f"], ["fast"]),
+        (["check", "web"], ["web-0"]),
+        (["check", "policy/"], []),
     ],
     ids=str,
 )

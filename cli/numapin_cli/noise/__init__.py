@@ -1,0 +1,1 @@
+"""What ran on exclusive CPUs between pages of an enforcer."""
