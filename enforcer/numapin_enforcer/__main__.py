@@ -42,6 +42,7 @@ from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
+from numapin_enforcer.host.follower import host_processes, keeper_on
 from numapin_enforcer.measuring import build_documents, build_metrics, trace
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
@@ -54,7 +55,7 @@ from numapin_enforcer.passes.enforcing import Enforcing
 from numapin_enforcer.passes.inputs import Assignments, Inputs
 from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.podresources.follower import Devices
-from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
+from numapin_enforcer.release import ReleaseError, lock_for_release, release_all, release_host
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
@@ -67,7 +68,7 @@ from numapin_enforcer.status.node_lease import NodeLease
 from numapin_enforcer.status.own_objects import OwnObjects
 from numapin_enforcer.status.publisher import Publisher
 from numapin_enforcer.status.reporter import StatusReporter
-from numapin_enforcer.systemd.interface import ServiceManager
+from numapin_enforcer.systemd.interface import Systemd
 from numapin_enforcer.systemd.updater import SliceUpdater
 from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
@@ -119,7 +120,10 @@ async def _release(settings: Settings) -> None:
         kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs, kubepods.allowed)
         systemd = partial(_systemd, settings)
-        await release_all(machine.topology, kubepods, runtime, systemd, settings.state_dir)
+        try:
+            await release_host(keeper_on(kubepods.mounts, settings, systemd), kubepods)
+        finally:
+            await release_all(machine.topology, kubepods, runtime, systemd, settings.state_dir)
 
 
 async def _run(settings: Settings) -> None:
@@ -192,6 +196,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
         "memory": followers.memory.mover.run(),
         "slices": followers.slices.updater.run(),
         "devices": followers.devices.kubelet.run(),
+        "host-processes": followers.host.updater.run(),
         "nri": followers.start_gates.plugin.run(),
         "status": agent.reporter.publisher.run(),
         "events": parts.events.run(),
@@ -203,7 +208,7 @@ def _runtime(settings: Settings) -> CriClient:
     return CriClient(settings.cri_socket or find_socket())
 
 
-def _systemd(settings: Settings) -> ServiceManager:
+def _systemd(settings: Settings) -> Systemd:
     """Systemd's client, imported only when it is used: that saves 1 MiB on other nodes."""
     from numapin_enforcer.systemd.dbus import SystemdClient  # noqa: PLC0415
 
@@ -275,17 +280,19 @@ def _build_followers(
     saved, most_bytes = SavedMems(settings.state_dir), settings.most_moved_memory
     mover = MemoryMover(wake, saved, sysfs=settings.sysfs, most_moved_bytes=most_bytes)
     observed = Observed(kubepods, DraClaims(settings.cdi_dir), sysfs=settings.sysfs)
+    systemd = partial(_systemd, settings)
     return Followers(
         changes=Changes(updater, inputs.events),
         containers=containers,
         cfs_quota=cfs_quota,
         runtime=resources,
         memory=Memory(kubepods, resources, mover),
-        slices=Slices(containers, SliceUpdater(partial(_systemd, settings), wake)),
+        slices=Slices(containers, SliceUpdater(systemd, wake)),
         observed=observed,
         devices=Devices(containers, runtime, settings.pod_resources_socket, wake),
         outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),
         start_gates=StartGates(containers, settings.nri_socket, settings.state_dir, wake),
+        host=host_processes(kubepods.mounts, settings, systemd, wake),
     )
 
 

@@ -13,10 +13,13 @@ from numapin_enforcer.cfs_quota.lifted import LiftedQuotas
 from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.memory.binding import SavedMems
-from numapin_enforcer.cgroups.naming import Kind
+from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.goals import ReleaseGoal
+from numapin_enforcer.host.cgroup_sets import KeepOff
+from numapin_enforcer.host.follower import pod_trees
+from numapin_enforcer.host.keeper import HostKeeper
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import acquire_from_standby
 from numapin_enforcer.plan.cpu_index import CpuIndex
@@ -90,6 +93,26 @@ async def release_all(
     if left:
         raise ReleaseError(f"not everything was released: {'; '.join(dict.fromkeys(left))}")
     LOG.info("everything was released", extra={"cgroups": len(released)})
+
+
+async def release_host(keeper: HostKeeper, kubepods: KubepodsFinder) -> None:
+    """Give the cgroups that hold no pods what they had before the enforcer set them.
+
+    Raises:
+        ReleaseError: one of them has not got it.
+        CgroupError: they could not be read.
+    """
+    if not (before := keeper.found.cgroups):
+        return
+    pods = kubepods.open()
+    naming = pods.naming if pods is not None else CgroupNaming(Driver.SYSTEMD)
+    try:
+        look = await keeper.bring(KeepOff(pod_trees=pod_trees(naming)))
+    finally:
+        await keeper.close()
+    if look.problems:
+        raise ReleaseError(f"not everything was released: {'; '.join(look.problems)}")
+    LOG.info("the cgroups of the host were released", extra={"cgroups": len(before)})
 
 
 def _release(topology: Topology, pods: PodTree, found: SavedMems) -> list[str]:

@@ -54,6 +54,11 @@ class Reason(StrEnum):
         "Containers do not wait for their assignment, although the policy says so, and may begin "
         "on shared CPUs; the spec is in force.",
     )
+    HOST_PROCESSES_LEFT = (
+        "HostProcessesLeft",
+        "Processes of no pod may use exclusive CPUs although the policy has them keep off, or have "
+        "not got back all CPUs that they had; the spec is in force.",
+    )
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
     MEMORY_RESERVATION_DIFFERS = (
         "MemoryReservationDiffers",

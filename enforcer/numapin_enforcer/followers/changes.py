@@ -80,7 +80,7 @@ class Changes:
         naming = one.naming
         for drift in one.result.drifts:
             if naming is not None and not self._may_be_late(drift, naming):
-                self._note(drift, one.body)
+                self.note(drift, one.body)
         for failure in one.result.failures if not one.failed_before else ():
             meant = one.result.desired.get(failure.write.path)
             about = log_fields(meant.container if meant is not None else None)
@@ -95,7 +95,7 @@ class Changes:
         id_ = parsed.container_id if parsed.kind is Kind.CONTAINER else ""
         return self.updater.may_have_made(id_, drift.found, drift.meant)
 
-    def _note(self, drift: Drift, body: Mapping[str, Any] | None) -> None:
+    def note(self, drift: Drift, body: Mapping[str, Any] | None) -> None:
         """Count a change, and post an Event about it if one is due."""
         self.count.add(drift)
         self.events.drifted(drift, body)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from numapin_api.schema.plain import HostProcessesStatus, SystemStatus
 from numapin_enforcer.followers.cfs_quota import CfsQuotas
 from numapin_enforcer.followers.changes import Changes
 from numapin_enforcer.followers.containers import Containers
@@ -11,6 +12,7 @@ from numapin_enforcer.followers.observed import Observed
 from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
+from numapin_enforcer.host.follower import HostProcesses
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.podresources.follower import Devices
 from numapin_enforcer.start_gate.follower import StartGates
@@ -44,6 +46,7 @@ class Followers:
     outside: Outside
     devices: Devices
     start_gates: StartGates
+    host: HostProcesses
 
     in_order: dict[Part, Follower] = field(init=False)
     """All of them, in the order in which they follow."""
@@ -51,6 +54,7 @@ class Followers:
     def __post_init__(self) -> None:
         self.runtime.updater.on_update = self.cfs_quota.note_runtime_update
         self.start_gates.gate.on_pod = self.devices.kubelet.learn
+        self.host.on_drift = self.changes.note
         self.in_order = {
             Part.CHANGES: self.changes,
             Part.CONTAINERS: self.containers,
@@ -62,6 +66,7 @@ class Followers:
             Part.OUTSIDE: self.outside,
             Part.DEVICES: self.devices,
             Part.START_GATE: self.start_gates,
+            Part.HOST_PROCESSES: self.host,
         }
 
     def follow(self, one: Pass) -> None:
@@ -110,8 +115,14 @@ class Followers:
             drift_count=self.changes.count.total,
             drift_causes=self.changes.count.causes,
             start_gate=self.start_gates.status(one),
+            system=system_status(self.host.status()),
         )
         evidence = self.outside.evidence(one.naming, facts.evidence)
         return replace(
             facts, content=content, evidence=evidence, running=self.outside.finder.running
         )
+
+
+def system_status(processes: HostProcessesStatus | None) -> SystemStatus | None:
+    """What the status says of what keeps off exclusive CPUs; None if nothing must."""
+    return SystemStatus(processes) if processes is not None else None

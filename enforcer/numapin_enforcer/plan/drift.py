@@ -22,6 +22,8 @@ class Cause(StrEnum):
     """A shared cgroup outside the shared pool, or not on all of it."""
     MEMORY = "Memory"
     """The desired CPUs, but other NUMA nodes."""
+    HOST_PROCESSES = "HostProcesses"
+    """A cgroup of no pod, which has been kept off exclusive CPUs, on other CPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Drift:
     """One external change of a cgroup's cpuset that was reverted.
 
     `exclusive_cpus` are those of all containers, its own included; `is_exclusive` is true if it
-    belongs to an exclusive container.
+    belongs to an exclusive container, and `is_of_host` if it is beside the kubelet's cgroups.
     """
 
     path: str
@@ -38,10 +40,13 @@ class Drift:
     container: ContainerAssignment | None = None
     exclusive_cpus: CpuSet = CpuSet()
     is_exclusive: bool = False
+    is_of_host: bool = False
 
     @property
     def cause(self) -> Cause:
         """What the change did."""
+        if self.is_of_host:
+            return Cause.HOST_PROCESSES
         found, meant = self.found[0], self.meant[0]
         if found == meant:
             return Cause.MEMORY

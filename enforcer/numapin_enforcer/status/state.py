@@ -36,6 +36,7 @@ class Part(IntEnum):
     WATCH = auto()
     START_GATE = auto()
     DEVICES = auto()
+    HOST_PROCESSES = auto()
 
 
 @dataclass(frozen=True, slots=True)

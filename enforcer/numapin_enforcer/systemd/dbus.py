@@ -4,6 +4,7 @@ Source: org.freedesktop.systemd1(5).
 """
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from numapin_enforcer.systemd.interface import (
     SystemdAbsentError,
     SystemdRefusedError,
     SystemdUnavailableError,
+    UnitCpus,
 )
 from numapin_enforcer.systemd.slices import unit_name
 
@@ -33,9 +35,11 @@ CALL_TIMEOUT_SECONDS: Final = 5.0
 
 _NAME: Final = "org.freedesktop.systemd1"
 _MANAGER: Final = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Manager")
-_SLICE: Final = f"{_NAME}.Slice"
+_KINDS: Final = ("slice", "scope", "service", "socket", "mount", "swap")
+"""Of units that have a cgroup. Source: systemd.unit(5), systemd.resource-control(5)."""
 _CPUS, _MEMS, _CGROUP = "AllowedCPUs", "AllowedMemoryNodes", "ControlGroup"
 _NO_SUCH_UNIT: Final = f"{_NAME}.NoSuchUnit"
+_NO_NAME: Final = "org.freedesktop.DBus.Error.InvalidArgs"
 _NOT_SERVED: Final = frozenset(
     f"org.freedesktop.DBus.Error.{name}"
     for name in ("Disconnected", "NameHasNoOwner", "NoReply", "ServiceUnknown", "TimedOut")
@@ -72,22 +76,48 @@ class SystemdClient:
             if error.name == _NO_SUCH_UNIT:
                 return None
             raise SystemdRefusedError(str(error)) from error
-        properties = DBusAddress(unit, _NAME, "org.freedesktop.DBus.Properties")
-        found: dict[str, Any] = {}
-        for name in (_CGROUP, _CPUS, _MEMS):
-            try:
-                ((_, found[name]),) = await self._call(properties, "Get", "ss", (_SLICE, name))
-            except _RefusedError as error:
-                raise SystemdRefusedError(str(error)) from error
-        if found[_CGROUP] != f"/{cgroup}":
+        path, cpus, mems = await self._properties(unit, "slice", (_CGROUP, _CPUS, _MEMS))
+        if path != f"/{cgroup}":
             return None  # a unit of that name elsewhere
-        masks = (int.from_bytes(found[name], "little") for name in (_CPUS, _MEMS))
-        return SliceSets(CpuSet.from_mask(next(masks)), MemSet.from_mask(next(masks)))
+        return SliceSets(_cpus(cpus), MemSet.from_mask(int.from_bytes(mems, "little")))
 
     async def write(self, cgroup: str, sets: SliceSets) -> None:
         """Set a slice's sets; see `ServiceManager`."""
-        values = [(_CPUS, ("ay", _octets(sets.cpus))), (_MEMS, ("ay", _octets(sets.mems)))]
-        given = (unit_name(cgroup), True, values)  # True: until the next boot
+        await self._set(unit_name(cgroup), {_CPUS: sets.cpus, _MEMS: sets.mems})
+
+    async def unit_cpus(self, unit: str) -> UnitCpus | None:
+        """AllowedCPUs of a unit; see `UnitManager`."""
+        kind = unit.rpartition(".")[2]
+        if kind not in _KINDS:
+            return None
+        try:
+            (loaded,) = await self._call(_MANAGER, "LoadUnit", "s", (unit,))
+        except _RefusedError as error:
+            if error.name == _NO_NAME:
+                return None
+            raise SystemdRefusedError(str(error)) from error
+        path, cpus = await self._properties(loaded, kind, (_CGROUP, _CPUS))
+        return UnitCpus(_cpus(cpus), str(path).removeprefix("/"))
+
+    async def set_unit_cpus(self, unit: str, cpus: CpuSet) -> None:
+        """Set AllowedCPUs; see `UnitManager`."""
+        await self._set(unit, {_CPUS: cpus})
+
+    async def _properties(self, unit: str, kind: str, names: Iterable[str]) -> list[Any]:
+        """Properties of the unit with this object path."""
+        interface = f"{_NAME}.{kind.capitalize()}"
+        address, found = DBusAddress(unit, _NAME, "org.freedesktop.DBus.Properties"), list[Any]()
+        for name in names:
+            try:
+                ((_, value),) = await self._call(address, "Get", "ss", (interface, name))
+            except _RefusedError as error:
+                raise SystemdRefusedError(str(error)) from error
+            found.append(value)
+        return found
+
+    async def _set(self, unit: str, sets: Mapping[str, CpuSet | MemSet]) -> None:
+        values = [(name, ("ay", _octets(ids))) for name, ids in sets.items()]
+        given = (unit, True, values)  # True: until the next boot
         try:
             await self._call(_MANAGER, "SetUnitProperties", "sba(sv)", given)
         except _RefusedError as error:
@@ -129,6 +159,10 @@ class SystemdClient:
                 raise SystemdUnavailableError(f"no {_NAME} on {self._socket}: {refused.message}")
             raise refused
         return reply.body
+
+
+def _cpus(octets: bytes) -> CpuSet:
+    return CpuSet.from_mask(int.from_bytes(octets, "little"))
 
 
 def _octets(ids: CpuSet | MemSet) -> bytes:

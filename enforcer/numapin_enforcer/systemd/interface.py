@@ -18,6 +18,14 @@ class SliceSets:
     mems: MemSet = MemSet()
 
 
+@dataclass(frozen=True, slots=True)
+class UnitCpus:
+    """AllowedCPUs of a unit, and its cgroup: empty while it has none."""
+
+    cpus: CpuSet
+    cgroup: str
+
+
 class SystemdError(Exception):
     """systemd did not do what it was asked; `reason` goes into a condition."""
 
@@ -60,3 +68,26 @@ class ServiceManager(Protocol):
     async def close(self) -> None:
         """End the connection."""
         ...
+
+
+class UnitManager(Protocol):
+    """systemd, as far as units of any kind with a cgroup have AllowedCPUs.
+
+    All methods raise SystemdError: it did not answer, or refused.
+    """
+
+    async def unit_cpus(self, unit: str) -> UnitCpus | None:
+        """AllowedCPUs of a unit, whether it is active or not; None if it can have none."""
+        ...
+
+    async def set_unit_cpus(self, unit: str, cpus: CpuSet) -> None:
+        """Set AllowedCPUs until the next boot; if the unit is active, systemd writes its cgroup."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+class Systemd(ServiceManager, UnitManager, Protocol):
+    """All of it."""

@@ -17,15 +17,17 @@ from numapin_enforcer.cgroups.errors import CgroupRefusedError
 from numapin_enforcer.cgroups.naming import Driver
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.cgroups.write import Quota, Step, Write
+from numapin_enforcer.host.cgroup_sets import KeepOff
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import POLL_SECONDS, POLLS
-from numapin_enforcer.release import ReleaseError, lock_for_release, release_all
+from numapin_enforcer.release import ReleaseError, lock_for_release, release_all, release_host
 from numapin_enforcer.runtime.interface import ContainerResources, CriRefusedError
 from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
     SystemdUnavailableError,
 )
+from support.fakes.kernels.host_cgroups import FakeHost, HostWorld
 from support.fakes.kernels.pods import ModelFinder, model_pods
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
@@ -207,3 +209,34 @@ async def test_nothing_is_released_while_an_enforcer_runs(tmp_path: Path) -> Non
 
 async def test_a_node_without_a_lock_file_can_be_released(tmp_path: Path) -> None:
     await lock_for_release(NodeLock(tmp_path), ManualClock())
+
+
+def host_of(tmp_path: Path, clock: ManualClock) -> HostWorld:
+    host = FakeHost(ALL, clears=True)
+    host.make("system.slice")
+    return HostWorld(host, tmp_path, asyncio.Event(), clock)
+
+
+async def test_cgroups_of_the_host_get_back_what_they_had(node: Node, tmp_path: Path) -> None:
+    world = host_of(tmp_path, ManualClock())
+    await world.keeper().bring(KeepOff(ONE, ALL - ONE, (ROOT,)))
+    assert world.host.sets == {"system.slice": str(ALL - ONE)}
+    await release_host(world.keeper(), node.kubepods)
+    assert world.host.sets == {"system.slice": ""}
+    assert world.host.calls[-1] == "close"
+    world.host.calls.clear()
+    await release_host(world.keeper(), node.kubepods)
+    assert world.host.calls == [], "there is nothing left"
+
+
+async def test_what_a_cgroup_of_the_host_has_not_got_back_is_an_error(
+    node: Node, tmp_path: Path
+) -> None:
+    world = host_of(tmp_path, ManualClock())
+    await world.keeper().bring(KeepOff(ONE, ALL - ONE, (ROOT,)))
+    world.host.failure = SystemdUnavailableError("no answer")
+    with pytest.raises(
+        ReleaseError, match=r"not everything was released: system\.slice: no answer"
+    ):
+        await release_host(world.keeper(), node.kubepods)
+    assert world.keeper().found.cgroups

@@ -85,6 +85,7 @@ class Node:
         self.reconciler = Reconciler(self.model, self.pods.snapshot, self.pods.naming)
         outer = Outer(kubepods, runtime, self.systemd, folder, wake, self.clock)
         self.followers, self.posted = outer.followers(previous), outer.posted
+        self.host = outer.host
         self.last = self.begin(None)
 
     def start(self, start: Callable[[Awaitable[None]], None]) -> None:

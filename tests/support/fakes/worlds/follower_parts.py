@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_client.events import Event
 from numapin_enforcer.cfs_quota.updater import CfsQuotaUpdater
@@ -20,6 +21,7 @@ from numapin_enforcer.followers.observed import Observed
 from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
+from numapin_enforcer.host.follower import HostProcesses
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.podresources.follower import Devices
@@ -29,6 +31,7 @@ from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.systemd.updater import SliceUpdater
+from support.fakes.kernels.host_cgroups import FakeHost, HostWorld
 from support.fakes.kernels.pods import ModelFinder
 from support.fakes.manual_clock import ManualClock
 from support.fakes.runtime import FakeRuntime
@@ -62,9 +65,12 @@ class Outer:
     pod_resources: Path | None = None
     posted: Posted = field(default_factory=Posted)
     saved_mems: SavedMems = field(init=False)
+    host: HostWorld = field(init=False)
 
     def __post_init__(self) -> None:
         self.saved_mems = SavedMems(self.folder)
+        host = FakeHost(CpuSet(range(4)))
+        self.host = HostWorld(host, self.folder, self.wake, self.clock)
 
     def followers(self, previous: NodeAssignmentSpec | None = None) -> Followers:
         """Followers of a process that begins, after one that enforced `previous`."""
@@ -86,6 +92,7 @@ class Outer:
             outside=Outside(pods, containers, observed, finder),
             devices=Devices(containers, runtime, self.pod_resources, wake, clock),
             start_gates=StartGates(containers, self.folder / "nri.sock", self.folder, wake, clock),
+            host=HostProcesses(self.host.updater()),
         )
 
 
@@ -99,5 +106,6 @@ def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None
         followers.memory.mover.run(),
         followers.outside.finder.run(),
         followers.devices.kubelet.run(),
+        followers.host.updater.run(),
     ):
         start(task)

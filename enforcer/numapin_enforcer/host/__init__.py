@@ -1,0 +1,1 @@
+"""Processes of no pod: which CPUs their cgroups have, and had before the enforcer set them."""
