@@ -4,12 +4,83 @@ app.kubernetes.io/name: numapin
 {{ include "numapin.releaseLabels" . }}
 {{- end }}
 
+{{/* The same, and over them some of the user's. Takes a list: the root and these. */}}
+{{- define "numapin.labelsAnd" -}}
+{{- $all := include "numapin.labels" (index . 0) | fromYaml }}
+{{- range $key, $value := index . 1 }}{{ $_ := set $all $key $value }}{{ end }}
+{{- toYaml $all }}
+{{- end }}
+
 {{/* Those that say which release an object belongs to. */}}
 {{- define "numapin.releaseLabels" -}}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* What the names of objects begin with. */}}
+{{- define "numapin.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride }}
+{{- else if not .Values.nameOverride }}
+{{- "numapin" }}
+{{- else if contains .Values.nameOverride .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* The name of a component's ServiceAccount. Takes a list: the root and the component's name. */}}
+{{- define "numapin.account" -}}
+{{- $own := get (index . 0).Values (index . 1) }}
+{{- $own.serviceAccount.name | default (printf "%s-%s" (include "numapin.fullname" (index . 0)) (index . 1)) }}
+{{- end }}
+
+{{/* Nothing, or an error: by its account the admission policies know which component asks. */}}
+{{- define "numapin.differentAccounts" -}}
+{{- $names := list }}
+{{- range $name := list "operator" "enforcer" "standby" }}
+{{- $account := include "numapin.account" (list $ $name) }}
+{{- if has $account $names }}
+{{- fail (printf "%s.serviceAccount.name: %s is the account of another component" $name $account) }}
+{{- end }}
+{{- $names = append $names $account }}
+{{- end }}
+{{- end }}
+
+{{/* A component's ServiceAccount, as an object. Takes a list: the root and the component's name. */}}
+{{- define "numapin.accountObject" -}}
+{{- $root := index . 0 }}
+{{- $own := get $root.Values (index . 1) }}
+{{- if $own.serviceAccount.create -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "numapin.account" . | quote }}
+  namespace: {{ $root.Release.Namespace | quote }}
+  labels:
+    {{- include "numapin.labels" $root | nindent 4 }}
+  {{- with $own.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a request is one of a component's account, in CEL. Takes a list: the root and the name. */}}
+{{- define "numapin.isAccount" -}}
+{{- $name := include "numapin.account" . }}
+{{- if eq $name (printf "numapin-%s" (index . 1)) -}}
+request.userInfo.username.startsWith("system:serviceaccount:")
+&& request.userInfo.username.split(":")[3].contains("{{ $name }}")
+{{- else -}}
+request.userInfo.username == "system:serviceaccount:{{ (index . 0).Release.Namespace }}:{{ $name }}"
+{{- end }}
 {{- end }}
 
 {{/* Labels that select the pods of one component; they can never change. Takes its name. */}}
@@ -41,56 +112,6 @@ app.kubernetes.io/component: {{ . }}
 {{- eq .Values.distribution "crio" | ternary "crio" "containerd" }}
 {{- end }}
 
-{{/* What every pod on a node has in common. */}}
-{{- define "numapin.nodePod" -}}
-{{- with .Values.image.pullSecrets }}
-imagePullSecrets:
-  {{- range . }}
-  - name: {{ . | quote }}
-  {{- end }}
-{{- end }}
-nodeSelector:
-  kubernetes.io/os: linux
-  {{- with .Values.nodes.nodeSelector }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-priorityClassName: {{ .Values.nodes.priorityClassName | quote }}
-{{- with .Values.nodes.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-# cgroup v1 lists a process only to those who see its PID. Without this every container would seem
-# to have no process, and none would count as exclusive.
-hostPID: true
-securityContext:
-  seccompProfile:
-    type: RuntimeDefault
-  {{- if or .Values.selinux.enabled (eq .Values.distribution "crio") }}
-  seLinuxOptions:
-    type: spc_t
-  {{- end }}
-{{- end }}
-
-{{/* The rights of a container that writes the host's cgroups; manifests/base says why. */}}
-{{- define "numapin.nodeRights" -}}
-runAsUser: 0
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
-  add: [DAC_OVERRIDE, SYS_NICE]
-{{- end }}
-
-{{/* Arguments that the distribution and the user add. Takes a list: the root and more arguments. */}}
-{{- define "numapin.moreArgs" -}}
-{{- if eq (index . 0).Values.distribution "kind" }}
-- --cgroup-root=/kubelet
-{{- end }}
-{{- range index . 1 }}
-- {{ . | quote }}
-{{- end }}
-{{- end }}
-
 {{/* Volumes of enforcer and standby. */}}
 {{- define "numapin.nodeVolumes" -}}
 - name: cgroup
@@ -119,8 +140,22 @@ capabilities:
   emptyDir: {}
 {{- end }}
 
-{{/* Annotations of a pod that Prometheus scrapes: its own, and where /metrics is. */}}
+{{/* Annotations of pods that Prometheus scrapes. Takes a list: the root, the component, its port. */}}
 {{- define "numapin.scraped" -}}
-{{- $found := dict "prometheus.io/scrape" "true" "prometheus.io/port" (index . 1) "prometheus.io/path" "/metrics" -}}
-{{- toYaml (merge (deepCopy (index . 0)) $found) -}}
+{{- $found := dict "prometheus.io/scrape" "true" "prometheus.io/port" (index . 2) "prometheus.io/path" "/metrics" -}}
+{{- toYaml (merge (include "numapin.podValues" . | fromYaml).podAnnotations $found) -}}
 {{- end -}}
+
+{{/* What operator and enforcer reach, as rules of a NetworkPolicy. */}}
+{{- define "numapin.egress" -}}
+- ports:
+    {{- range .Values.networkPolicies.egressPorts }}
+    - protocol: TCP
+      port: {{ . }}
+    {{- else }}
+    - protocol: TCP
+    {{- end }}
+    # A resolver, where the kubeconfig or a proxy is named by its host name.
+    - protocol: UDP
+      port: 53
+{{- end }}

@@ -105,6 +105,22 @@ def test_each_value_is_used(helm: Helm) -> None:
         ("dashboard.label=x", "label"),
         ("nodes.tolerations[0].effekt=NoSchedule", "effekt"),
         ("resources.limits.memory=1Gi", "resources"),
+        ("operator.affinity.nodeAffinty.x=y", "nodeAffinty"),
+        ("operator.topologySpreadConstraints[0].maxSkew=0", "maxSkew"),
+        ("enforcer.topologySpreadConstraints[0].maxSkew=1", "topologySpreadConstraints"),
+        (r"operator.podLabels.app\.kubernetes\.io/name=x", "/operator/podLabels/app.kubernetes.io"),
+        (r"commonLabels.helm\.sh/chart=x", "/commonLabels/helm.sh"),
+        ("standby.extraEnv[0].value=x", "missing property 'name'"),
+        ("operator.extraVolumes[0].name=x", "/operator/extraVolumes/0"),
+        ("operator.extraVolumeMounts[0].mountPath=x", "/operator/extraVolumeMounts/0/mountPath"),
+        ("nodes.podSecurityContext.appArmorProfile.type=off", "appArmorProfile/type"),
+        ("enforcer.securityContext.capabilites.add={A}", "capabilites"),
+        ("standby.serviceAccount.name=A", "/standby/serviceAccount/name"),
+        ("networkPolicies.egressPorts={0}", "egressPorts"),
+        ("networkPolicies.egressPorts={https}", "egressPorts"),
+        ("serviceMonitor.interval=often", "interval"),
+        ("nameOverride=-x", "nameOverride"),
+        (f"fullnameOverride={'a' * 41}", "fullnameOverride"),
     ],
 )
 def test_a_wrong_value_is_refused_and_named(helm: Helm, setting: str, named: str) -> None:
@@ -140,14 +156,20 @@ def test_names_that_look_like_numbers_stay_names(helm: Helm) -> None:
 
 
 def test_the_schema_knows_every_value() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    _compare(yaml.safe_load((CHART / "values.yaml").read_text()), schema, "values")
+    _compare(yaml.safe_load((CHART / "values.yaml").read_text()), SCHEMA, "values")
+
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+OF_KUBERNETES = ("resources", "affinity", "podSecurityContext", "securityContext", "tolerations")
+"""Values with more fields than the chart has defaults for."""
 
 
 def _compare(value: Any, schema: Object, where: str) -> None:
+    if "$ref" in schema:
+        schema = SCHEMA["definitions"][schema["$ref"].removeprefix("#/definitions/")]
     if schema.get("additionalProperties") is False and isinstance(value, dict):
         properties = schema["properties"].keys() - {"global"}
-        if "resources" not in where and where != "values.nodes.tolerations":
+        if not set(where.split(".")) & set(OF_KUBERNETES):
             assert properties == value.keys(), where
         for key, one in value.items():
             _compare(one, schema["properties"][key], f"{where}.{key}")

@@ -18,6 +18,7 @@ class Helm:
 
     def __init__(self, program: Path, folder: Path, kubeconfig: Path | None = None) -> None:
         self._program = program
+        self._values = folder / "values.yaml"
         self._environment = {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
         if kubeconfig is not None:
             self._environment["KUBECONFIG"] = str(kubeconfig)
@@ -43,6 +44,18 @@ class Helm:
     def template(self, *settings: str) -> dict[tuple[str, str], Object]:
         """The objects that would be installed, by kind and name."""
         return by_name(self("template", "numapin", str(CHART), *_set(settings)))
+
+    def with_values(self, values: Object) -> dict[tuple[str, str], Object]:
+        """The same, with the values of a file."""
+        self._values.write_text(yaml.safe_dump(values))
+        return by_name(self("template", "numapin", str(CHART), f"--values={self._values}"))
+
+    def refusal(self, values: Object) -> str:
+        """Why Helm renders nothing with these values."""
+        self._values.write_text(yaml.safe_dump(values))
+        answer = self.ask("template", "numapin", str(CHART), f"--values={self._values}")
+        assert answer.returncode != 0, "they are not refused"
+        return answer.stderr
 
 
 def _set(settings: tuple[str, ...]) -> list[str]:
