@@ -23,6 +23,7 @@ from numapin_cli.usage.migrate import MIGRATE
 from numapin_cli.usage.plan import PLAN
 from numapin_cli.usage.report import REPORT
 from numapin_cli.usage.simulate import SIMULATE
+from numapin_cli.usage.status import STATUS
 from numapin_cli.usage.topology import TOPOLOGY
 from numapin_daemon.version import VERSION
 
@@ -31,6 +32,7 @@ SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
     SIMULATE,
     PLAN,
     MIGRATE,
+    STATUS,
     GET,
     EXPLAIN,
     CHECK,

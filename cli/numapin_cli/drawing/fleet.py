@@ -15,7 +15,7 @@ _WIDE = ("free", "reserved", "drift", "message")
 
 def draw_rows(rows: Sequence[NodeRow], *, wide: bool) -> RenderableType:
     """A line for each node."""
-    table = _table((*_COLUMNS, *(_WIDE if wide else ())), no_wrap=wide)
+    drawn = columns((*_COLUMNS, *(_WIDE if wide else ())), no_wrap=wide)
     for row in rows:
         cells = [
             row.name,
@@ -26,28 +26,29 @@ def draw_rows(rows: Sequence[NodeRow], *, wide: bool) -> RenderableType:
             str(row.refused),
         ]
         more = [str(row.free), str(row.reserved) if row.has_pools else "-", str(row.drift)]
-        table.add_row(
+        drawn.add_row(
             *map(plain, cells),
             _readiness(row),
             *(map(plain, [*more, row.message]) if wide else ()),
         )
-    return table
+    return drawn
 
 
 def draw_summaries(summaries: Sequence[PolicySummary]) -> RenderableType:
     """A line for each policy, then the states of its nodes that are not Ready."""
-    table = _table(("policy", "nodes", "ready", "exclusive", "free", "refused"))
-    states = _table(("policy", "not ready", "nodes"))
+    drawn = columns(("policy", "nodes", "ready", "exclusive", "free", "refused"))
+    states = columns(("policy", "not ready", "nodes"))
     for one in summaries:
         counts = (one.nodes, one.ready, one.exclusive, one.free, one.refused)
-        table.add_row(plain(one.policy or "-"), *(f"{count:,}" for count in counts))
+        drawn.add_row(plain(one.policy or "-"), *(f"{count:,}" for count in counts))
         for state, count in one.states.items():
             if state not in {READY, UNGOVERNED}:
                 states.add_row(plain(one.policy or "-"), plain(state, "yellow"), f"{count:,}")
-    return Group(table, "", states) if states.row_count else table
+    return Group(drawn, "", states) if states.row_count else drawn
 
 
-def _table(headings: Iterable[str], *, no_wrap: bool = False) -> Table:
+def columns(headings: Iterable[str], *, no_wrap: bool = False) -> Table:
+    """An empty table with headings and no lines."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in headings:
         table.add_column(heading.upper(), overflow="fold", no_wrap=no_wrap)

@@ -33,7 +33,14 @@ def bare_plane(
 def bare_answers(bare_plane: ControlPlane) -> dict[str, Bare]:
     """The answers of a server without the CRDs."""
     answers = {}
-    for words in ("get", "get node-1", "explain pod/x", "explain node/x", "explain policy/x"):
+    for words in (
+        "get",
+        "get node-1",
+        "status",
+        "explain pod/x",
+        "explain node/x",
+        "explain policy/x",
+    ):
         command = [sys.executable, "-m", "numapin_cli.main", *words.split()]
         answers[words] = asyncio.run(_run(command, bare_plane.kubeconfig))
     return answers

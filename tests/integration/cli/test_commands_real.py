@@ -34,6 +34,7 @@ async def ask(plane: ControlPlane, *words: str, login: Path | None = None) -> in
     [
         ("get", "does not serve numapin.io/v1beta1; beside an older"),
         ("get node-1", "does not serve numapin.io/v1beta1; beside an older"),
+        ("status", "does not serve numapin.io/v1beta1; beside an older"),
         ("explain policy/x", "does not serve numapin.io/v1beta1; beside an older"),
         ("explain pod/x", "there is no pod x in namespace default; there is none at all"),
         ("explain node/x", "there is no node x; there is none at all"),
@@ -54,6 +55,31 @@ async def test_a_refused_pod_is_explained_with_advice(plane: ControlPlane, capsy
     assert kinds == {"release", "node", "size"}
     assert await ask(plane, "explain", "pending") == 0
     assert "create" not in capsys.readouterr().out
+
+
+async def test_status_knows_what_the_server_serves(plane: ControlPlane, capsys: Capture) -> None:
+    assert await ask(plane, "status", "-o", "json") == 3  # numapin's own pods are missing
+    found = json.loads(capsys.readouterr().out)
+    assert found["servedVersions"] == ["v1beta1", "v1alpha1"]
+    assert found["kubernetes"].startswith("v1.")
+    assert found["nodes"]["states"]["Ready"] == 2
+    assert [one["policy"] for one in found["policies"]] == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        ("pool in (node-1,none)", ["node/node-1"]),
+        ("pool!=node-1,pool", ["node/node-2"]),
+        ("!pool", []),
+    ],
+)
+async def test_get_selects_labels_as_kubectl_does(
+    plane: ControlPlane, capsys: Capture, selector: str, names: list[str]
+) -> None:
+    assert await ask(plane, "get", "-l", selector, "-o", "name") == 0
+    assert capsys.readouterr().out.split() == names
+    assert plane.kubectl("get", "nodes", "-l", selector, "-o", "name").split() == names
 
 
 async def test_a_report_of_the_server_answers_as_the_server_does(

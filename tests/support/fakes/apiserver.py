@@ -12,10 +12,14 @@ from typing import Any, NamedTuple, Self
 
 from aiohttp import web
 
+from numapin_api.names import GROUP
 from numapin_client.login.credentials import Login
-from numapin_client.resources import PODS, Json, Resource
+from numapin_client.resources import CPU_POLICIES, PODS, Json, Resource
 from support.fakes.apiserver_answers import Answer, denial, not_found, refusal, status
 from support.fakes.apiserver_requests import collection_of, right_of, selection, where_of
+
+VERSIONS = ("v1beta1", "v1alpha1")
+"""Those of numapin's API."""
 
 
 class Change(NamedTuple):
@@ -160,14 +164,23 @@ class FakeApiServer:
             return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return refusal(401, "Unauthorized", "Unauthorized")
-        if request.path == "/version":
-            return web.json_response({"gitVersion": "v1.36.3"})
+        if (about := self._about(request.path)) is not None:
+            return web.json_response(about)
         where = where_of(request.path)
         if where is None or where["plural"] in self.unknown:
             return web.Response(status=404, text="404 page not found\n")
         if (right := right_of(request, where)) in self.forbidden:
             return refusal(403, "Forbidden", denial(right, where))
         return await self._resource(request, where)
+
+    def _about(self, path: str) -> Json | None:
+        """What the server says of itself at a path; None if nothing."""
+        if path == "/version":
+            return {"gitVersion": "v1.36.3"}
+        if path == f"/apis/{GROUP}" and CPU_POLICIES.plural not in self.unknown:
+            versions = [{"groupVersion": f"{GROUP}/{one}", "version": one} for one in VERSIONS]
+            return {"kind": "APIGroup", "name": GROUP, "versions": versions}
+        return None
 
     async def _resource(self, request: web.Request, where: dict[str, str]) -> web.StreamResponse:
         if where["subresource"] == "log":
