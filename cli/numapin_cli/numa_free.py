@@ -7,12 +7,12 @@ whose memory is not bound.
 from collections.abc import Mapping
 from typing import Final
 
+from numapin_cli.asked.objects import FromServer
+from numapin_cli.asked.target import NODE, Target
 from numapin_cli.inputs.described_cluster import observed
 from numapin_cli.inputs.objects import Objects
-from numapin_cli.live.asked_objects import FromServer
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.server import said
-from numapin_cli.live.target import NODE, Target
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import ForbiddenError
 from numapin_operator.nodes.decide.present import present_machine

@@ -8,12 +8,12 @@ from numapin_cli.advice.explanation import Explanation, Line
 from numapin_cli.advice.nodes import explain_node
 from numapin_cli.advice.pods import explain_pod
 from numapin_cli.advice.policies import explain_policy
+from numapin_cli.asked.objects import Asked
+from numapin_cli.asked.own_words import OwnWords
+from numapin_cli.asked.target import NODE, POLICY
 from numapin_cli.inputs.described_cluster import observed, pod_with_claims
 from numapin_cli.inputs.manifests import Manifest, section
-from numapin_cli.live.asked_objects import Asked
 from numapin_cli.live.node_state import NodeState
-from numapin_cli.live.own_words import OwnWords
-from numapin_cli.live.target import NODE, POLICY
 from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
 from numapin_operator.observe.records import PolicyView

@@ -6,13 +6,13 @@ from typing import Final
 
 from numapin_api.cpuset import CpuSet
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
+from numapin_cli.asked.target import NODE, POD, POLICY, Target
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.objects import Objects, combined
 from numapin_cli.inputs.workloads.rollouts import first_step
 from numapin_cli.inputs.workloads.workload import Workload
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader, together
-from numapin_cli.live.target import NODE, POD, POLICY, Target
 from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import ForbiddenError

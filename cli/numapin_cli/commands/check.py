@@ -7,15 +7,15 @@ from argparse import Namespace
 from functools import partial
 from typing import Final, NamedTuple
 
-from numapin_cli.drawing.documents import document
+from numapin_cli.asked.target import NODE, POD, POLICY, Target, parse_target
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.live.enforcer_page import EnforcerPage
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.server import ask_server
-from numapin_cli.live.target import NODE, POD, POLICY, Target, parse_target
 from numapin_cli.noise.as_json import to_json
 from numapin_cli.noise.measured import Measured, measure
 from numapin_cli.noise.page import Page
+from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import NOT_WELL, CommandError, UsageError
 from numapin_client.client import ApiClient
 from numapin_client.resources import PODS, Key

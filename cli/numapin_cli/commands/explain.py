@@ -14,19 +14,19 @@ from numapin_cli.advice.explanation import Explanation
 from numapin_cli.arguments import (
     reads_files,
 )
-from numapin_cli.drawing.documents import document
+from numapin_cli.asked.objects import Asked, FromFiles, FromServer
+from numapin_cli.asked.target import FORMS, POD, parse_target
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import WORKLOADS, Manifest, in_namespace, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
 from numapin_cli.inputs.workloads.planned import one_of_each
 from numapin_cli.inputs.workloads.workload import Workload
-from numapin_cli.live.asked_objects import Asked, FromFiles, FromServer
 from numapin_cli.live.follow import follow
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import ask_server
-from numapin_cli.live.target import FORMS, POD, parse_target
+from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import NOT_WELL, CommandError, UsageError
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import CPU_POLICIES, PODS

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
 from numapin_cli.arguments import reads_files
-from numapin_cli.drawing.documents import document
 from numapin_cli.fleet.label_selector import Selector
 from numapin_cli.fleet.node_rows import NodeRow, in_order, of_policy, summaries
 from numapin_cli.fleet.read_rows import FleetReader, policies_in_files, rows_in_files
@@ -25,6 +24,7 @@ from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import ask_server
 from numapin_cli.near_names import did_you_mean
 from numapin_cli.numa_free import Found, in_objects, on_server
+from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import CommandError, UsageError
 from numapin_cli.usage.get import DOCUMENTS
 from numapin_client.client import ApiClient

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from numapin_api.names import API_VERSION, CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.quantity import plural
-from numapin_cli.drawing.documents import document
 from numapin_cli.inputs.input_flags import (
     described_by,
     read_given,
@@ -17,6 +16,7 @@ from numapin_cli.inputs.manifests import STDIN
 from numapin_cli.kubelet.files import read_kubelet_configuration
 from numapin_cli.kubelet.pools import kubelet_state
 from numapin_cli.kubelet.settings import translate
+from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import CommandError, UsageError
 from numapin_cli.takeover import Takeover, rows, take_over
 from numapin_cli.usage.migrate import CPU_FILE, MEMORY_FILE

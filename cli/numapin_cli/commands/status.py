@@ -8,12 +8,12 @@ from functools import partial
 from typing import Final
 
 from numapin_api.quantity import plural
-from numapin_cli.drawing.documents import document
 from numapin_cli.fleet.overview import Overview
 from numapin_cli.fleet.read_overview import OverviewReader
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.live.reader import Reader
 from numapin_cli.live.server import ask_server
+from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import NOT_WELL, UsageError
 from numapin_client.client import ApiClient
 
@@ -65,7 +65,7 @@ def _progress(overview: Overview) -> str:
 def _text(options: Namespace, overview: Overview) -> str:
     if options.output != "text":
         return document(overview.to_json(), options.output)
-    from numapin_cli.drawing.overview import draw_overview  # noqa: PLC0415
+    from numapin_cli.drawing.fleet import draw_overview  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415
 
     return rendered(draw_overview(overview))

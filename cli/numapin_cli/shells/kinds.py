@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from numapin_cli.live.target import KINDS, NODE, POD, POLICY
+from numapin_cli.asked.target import KINDS, NODE, POD, POLICY
 from numapin_cli.shells.command_line import CommandLine, Word
 
 _TARGETS: Final = {"explain": (POD, NODE, POLICY), "check": (POD, NODE)}

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from typing import Final
 
-from numapin_cli.live.target import NODE, POD, POLICY
+from numapin_cli.asked.target import NODE, POD, POLICY
 from numapin_cli.shells.command_line import CommandLine, Word
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError

@@ -9,7 +9,7 @@ from numapin_cli.arguments import (
     add_server_arguments,
     count,
 )
-from numapin_cli.live.target import FORMS
+from numapin_cli.asked.target import FORMS
 from numapin_cli.subcommand import Subcommand, run_of
 
 _DESCRIPTION: Final = f"""\

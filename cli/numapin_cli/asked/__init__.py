@@ -1,0 +1,1 @@
+"""What a person asks about: the objects that an answer needs, and what stands for them."""

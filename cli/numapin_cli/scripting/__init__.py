@@ -1,0 +1,1 @@
+"""Answers for scripts: documents, and what is chosen from them."""
