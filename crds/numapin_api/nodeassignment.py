@@ -31,6 +31,7 @@ from numapin_api.status.containers import (
     UnboundMemory,
 )
 from numapin_api.status.devices import DevicesStatus
+from numapin_api.status.disturbances import MAX_DISTURBANCES, Disturbance
 from numapin_api.status.node_platform import CgroupStatus, RuntimeStatus
 from numapin_api.system.model import System, SystemStatus
 
@@ -50,7 +51,7 @@ etcd takes a request of 1.5 MiB (1,572,864 bytes) by default. The parts add up t
 - `running`: 2,048 UIDs of 67 bytes (137,216);
 - `status.topology`: 128 KiB (131,072); `status.freeHugepages`: 16,000;
 - `status.claims`: 18,000 (128 entries of 100 bytes, besides their CPUs);
-- `status.devices`: none, since an enforcer writes them to a NodeReport only;
+- `status.devices`, `.disturbances`: none, since an enforcer writes them to a NodeReport only;
 - `status.unboundMemory`: 14,000 (64 pods, 8 NUMA nodes each);
 - conditions, pools, metadata: 150,000.
 
@@ -320,6 +321,15 @@ class ReportedState(WireModel):
         default=None,
         description="The devices that have NUMA nodes; unset if the kubelet is not asked.",
         json_schema_extra=never_null,
+    )
+    disturbances: tuple[Disturbance, ...] = Field(
+        default=(),
+        description="What runs on exclusive CPUs besides their containers: tasks that use more "
+        "than 0.1 % of a CPU, interrupts that come more than once a second. Only with "
+        "--cpu-metrics of the enforcer, which looks once a minute; it changes when one comes or "
+        "goes.",
+        max_length=MAX_DISTURBANCES,
+        json_schema_extra=atomic_list(),
     )
     unbound_memory: tuple[UnboundMemory, ...] = Field(
         default=(),

@@ -43,7 +43,7 @@ from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.host.follower import host_processes, keeper_on
-from numapin_enforcer.measuring import build_documents, build_metrics, trace
+from numapin_enforcer.measuring import build_metrics, build_noise, trace
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.node.heartbeat import Heartbeat, Progress
@@ -154,12 +154,12 @@ async def _run(settings: Settings) -> None:
             trace(agent, metrics, sent.traces)
         agent.inputs.remarks = tuple(filter(None, (unprioritized, sent.problem)))
         page = MetricsPage(metrics.meter.collect).text
-        documents = build_documents(settings, agent)
-        health = replace(agent.reporter.health.health(), metrics=page, documents=documents)
+        noise = build_noise(settings, agent, wake.set)
+        health = replace(agent.reporter.health.health(), metrics=page, documents=noise.documents)
         await stack.enter_async_context(serve_probes(health, settings.health_address))
         tasks = [
             group.create_task(work, name=name)
-            for name, work in _tasks(parts, settings.resync_seconds).items()
+            for name, work in {**_tasks(parts, settings.resync_seconds), **noise.tasks}.items()
         ]
         await ended.wait()
         for task in (*tasks, alive):

@@ -1,14 +1,17 @@
 """Metrics and traces of an agent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 from numapin_daemon.telemetry.span import SpanSink
 from numapin_enforcer.agent import Agent
 from numapin_enforcer.settings import Settings
 from numapin_enforcer.telemetry.node_metrics import NodeMetrics
 from numapin_enforcer.telemetry.node_traces import NodeTraces
+from numapin_enforcer.telemetry.noise.look import Looker
 from numapin_enforcer.telemetry.noise.page import CpuPage
 from numapin_enforcer.telemetry.noise.tasks import TaskReader
+from numapin_enforcer.telemetry.noise.watch import NoiseWatch
 from numapin_enforcer.telemetry.promised import promised_values
 from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.samples.cpus import CpuSamples
@@ -38,15 +41,33 @@ def build_metrics(
     return metrics
 
 
-def build_documents(settings: Settings, agent: Agent) -> dict[bytes, Callable[[], str]]:
-    """The pages beside /metrics."""
+class Noise(NamedTuple):
+    """What says by name what runs on exclusive CPUs.
+
+    Attributes:
+        documents: the pages beside /metrics, by path.
+        tasks: what runs in the background, by name.
+    """
+
+    documents: dict[bytes, Callable[[], str]]
+    tasks: dict[str, Coroutine[Any, Any, None]]
+
+
+def build_noise(settings: Settings, agent: Agent, wake: Callable[[], object]) -> Noise:
+    """Nothing at all unless it is asked for; `wake` has a pass made."""
     if not settings.cpu_metrics:
-        return {}
+        return Noise({}, {})
+    page, watch = CpuPage(_looker(settings, agent)), NoiseWatch(_looker(settings, agent), wake)
+    agent.reporter.on_pass += (page.passed, watch.passed)
+    agent.enforcing.disturbances = lambda: watch.found
+    return Noise({b"/cpus": page.text}, {"noise": watch.run()})
+
+
+def _looker(settings: Settings, agent: Agent) -> Looker:
+    """For one thread: reading masks is for one at a time."""
     counters = _counters(settings, agent)
     threads = ThreadReader(agent.inputs.kubepods.mounts, settings.procfs)
-    page = CpuPage(counters, TaskReader(settings.procfs, threads.mask, counters.thread_times))
-    agent.reporter.on_pass += (page.passed,)
-    return {b"/cpus": page.text}
+    return Looker(counters, TaskReader(settings.procfs, threads.mask, counters.thread_times))
 
 
 def _counters(settings: Settings, agent: Agent) -> KernelCounters:

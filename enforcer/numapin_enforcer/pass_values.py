@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.conditions.reasons import Obstacle
-from numapin_api.schema.plain import KubeletContainer, NodeAssignmentSpec
+from numapin_api.schema.plain import Disturbance, KubeletContainer, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure
 from numapin_enforcer.cgroups.errors import CgroupReadOnlyError
@@ -81,6 +81,7 @@ class Pass:
         inherited: cgroups whose processes have the CPU affinity of the container runtime.
         unseen: which threads are not looked at; empty if all are.
         foreign: exclusive containers on whose CPUs other tasks run.
+        disturbances: what runs on exclusive CPUs besides, by name.
     """
 
     began_seconds: float
@@ -106,6 +107,7 @@ class Pass:
     inherited: tuple[InheritedMask, ...] = ()
     unseen: str = ""
     foreign: tuple[str, ...] = ()
+    disturbances: tuple[Disturbance, ...] = ()
 
     @property
     def enforces(self) -> bool:

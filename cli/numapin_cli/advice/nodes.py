@@ -21,6 +21,7 @@ from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import Phase
 
 _MOST_REFUSED: Final = 20
+_KINDS: Final = {"Task": "task", "KernelThread": "kernel thread", "Interrupt": "interrupt"}
 _MEANINGS: Final = {str(one): one.meaning for one in Reason}
 
 
@@ -48,6 +49,7 @@ def explain_node(
         *_overruled(ranked),
         *_has(reported),
         *_not_in_kernel(reported),
+        *_disturbances(reported),
         *_moves(foreseen),
         *_refused(reported),
     )
@@ -115,6 +117,12 @@ def _not_in_kernel(reported: NodeState) -> Iterator[Line]:
             yield Line(name, f"was given {given}; in the kernel: {actual}")
         if entry.outdated:
             yield Line(name, "the newest policy would place it otherwise, it stays until it ends")
+
+
+def _disturbances(reported: NodeState) -> Iterator[Line]:
+    for one in reported.status.disturbances:
+        kind = _KINDS[one.kind]
+        yield Line(f"CPUs {one.cpus}", f"{kind} {one.name} comes there again and again")
 
 
 def _moves(foreseen: Foreseen) -> Iterator[Line]:

@@ -151,6 +151,23 @@ class DevicesStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Disturbance:
+    """Tasks or interrupts of one name that come to exclusive CPUs again and again."""
+
+    kind: str
+    name: str
+    cpus: CpuSet
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "cpus": str(self.cpus),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class UnboundMemory:
     """Where the memory of a pod is that is not bound to NUMA nodes."""
 
@@ -277,6 +294,7 @@ class NodeAssignmentStatus:
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
     devices: DevicesStatus | None = None
+    disturbances: tuple[Disturbance, ...] = ()
     unbound_memory: tuple[UnboundMemory, ...] = ()
     drift_count: int = 0
     drift_causes: Mapping[str, int] = field(default_factory=dict)
@@ -303,6 +321,7 @@ class NodeAssignmentStatus:
         wire["claims"] = [one.to_wire() for one in self.claims]
         if self.devices is not None:
             wire["devices"] = self.devices.to_wire()
+        wire["disturbances"] = [one.to_wire() for one in self.disturbances]
         wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
         wire["driftCount"] = self.drift_count
         wire["driftCauses"] = dict(self.drift_causes)

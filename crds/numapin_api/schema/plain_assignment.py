@@ -255,6 +255,32 @@ class DevicesStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Disturbance:
+    """Tasks or interrupts of one name that come to exclusive CPUs again and again."""
+
+    kind: str
+    name: str
+    cpus: CpuSet
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Disturbance":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire["kind"],
+            wire["name"],
+            CpuSet.parse(wire["cpus"]),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "cpus": str(self.cpus),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class UnboundMemory:
     """Where the memory of a pod is that is not bound to NUMA nodes."""
 
@@ -318,6 +344,7 @@ class NodeAssignmentStatus:
     kubelet_containers: tuple[KubeletContainer, ...] = ()
     claims: tuple[ClaimedCpus, ...] = ()
     devices: DevicesStatus | None = None
+    disturbances: tuple[Disturbance, ...] = ()
     unbound_memory: tuple[UnboundMemory, ...] = ()
     observed_generation: int = 0
     containers: tuple[ContainerStatus, ...] = ()
@@ -332,6 +359,7 @@ class NodeAssignmentStatus:
             tuple(map(KubeletContainer.from_wire, wire.get("kubeletContainers", ()))),
             tuple(map(ClaimedCpus.from_wire, wire.get("claims", ()))),
             DevicesStatus.from_wire(found) if (found := wire.get("devices")) is not None else None,
+            tuple(map(Disturbance.from_wire, wire.get("disturbances", ()))),
             tuple(map(UnboundMemory.from_wire, wire.get("unboundMemory", ()))),
             wire.get("observedGeneration", 0),
             tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
@@ -348,6 +376,7 @@ class NodeAssignmentStatus:
         }
         if self.devices is not None:
             wire["devices"] = self.devices.to_wire()
+        wire["disturbances"] = [one.to_wire() for one in self.disturbances]
         wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
         wire["observedGeneration"] = self.observed_generation
         wire["containers"] = [one.to_wire() for one in self.containers]

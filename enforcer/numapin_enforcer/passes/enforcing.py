@@ -1,10 +1,12 @@
 """The cgroups of one pass: brought to its goal, with the threads in them."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from numapin_api.conditions.reasons import Obstacle
+from numapin_api.schema.plain import Disturbance
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.cgroups.errors import CgroupError
@@ -27,6 +29,8 @@ class Enforcing:
     pods: WatchedPods
     threads: ThreadCheck
     foreign: ForeignTasks
+    disturbances: Callable[[], tuple[Disturbance, ...]] = tuple
+    """What runs on exclusive CPUs besides, by name."""
     _holding: bool = field(init=False)
     """Whether cpusets of ours may be in force, which must be released with the assignment."""
 
@@ -57,6 +61,7 @@ class Enforcing:
             inherited=self.threads.inherited,
             unseen=self.threads.note,
             foreign=self.foreign.found,
+            disturbances=self.disturbances(),
         )
 
     def end(self, one: Pass, *, names_complete: bool, awaits_others: bool) -> None:

@@ -38,6 +38,7 @@ STATUS_FIELDS: Final = frozenset(
         *("observedGeneration", "lastPassTime", "topology", "freeHugepages", "pools", "containers"),
         *("kubeletContainers", "claims", "unboundMemory", "running", "driftCount", "driftCauses"),
         *("cgroup", "runtime", "startGate", "system", "devices", "bootID", "conditions"),
+        "disturbances",
     }
 )
 """The other fields of a NodeAssignment's status that an enforcer writes."""
@@ -82,6 +83,7 @@ class Report:
         """
         made = self._said(before, now)
         made.pop("devices", None)  # a NodeAssignment has no room for them
+        made["disturbances"] = []
         if self.judged.has_lines:
             made = {key: one for key, one in made.items() if key not in COUNT_FIELDS}
             made |= {key: before[key] for key in COUNT_FIELDS if key in before}
@@ -159,6 +161,7 @@ def _content(one: Pass, facts: Facts, has: Summary) -> NodeAssignmentStatus:
         pools=has.pools,
         containers=has.containers,
         kubelet_containers=one.pinned,
+        disturbances=one.disturbances,
         running=has.running,
         refused=_refused(one.spec),
         outdated=len(_outdated(one.spec)),

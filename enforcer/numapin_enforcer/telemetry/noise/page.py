@@ -8,10 +8,10 @@ from typing import Any, Final
 from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.pass_values import Converged, Pass
-from numapin_enforcer.telemetry.noise.tasks import Task, TaskReader
+from numapin_enforcer.telemetry.noise.look import Look, Looker
+from numapin_enforcer.telemetry.noise.tasks import Task
 from numapin_enforcer.telemetry.samples.containers import MOST_THREADS
-from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
-from numapin_enforcer.telemetry.samples.overlap import ExclusiveContainer, exclusive_containers
+from numapin_enforcer.telemetry.samples.overlap import ExclusiveContainer
 
 COST_SHARE: Final = 0.02
 """The part of one CPU that pages may take: one of a large node takes some 0.2 s."""
@@ -25,10 +25,9 @@ class CpuPage:
     Two pages say what ran in between. So the enforcer keeps nothing for whoever measures.
     """
 
-    def __init__(
-        self, counters: KernelCounters, tasks: TaskReader, clock: Clock | None = None
-    ) -> None:
-        self._counters, self._tasks, self._clock = counters, tasks, clock or SystemClock()
+    def __init__(self, looker: Looker, clock: Clock | None = None) -> None:
+        self._looker, self._clock = looker, clock or SystemClock()
+        self._counters = looker.counters
         self._last = Converged()
         self._text, self._until_seconds = "", 0.0
 
@@ -41,37 +40,23 @@ class CpuPage:
         if self._text and self._clock.monotonic() < self._until_seconds:
             return self._text
         began_seconds = time.thread_time()
-        self._text = json.dumps(self._page(self._last), separators=(",", ":"))
+        self._text = json.dumps(self._page(self._looker.look(self._last)), separators=(",", ":"))
         spent_seconds = time.thread_time() - began_seconds
         self._until_seconds = self._clock.monotonic() + spent_seconds / COST_SHARE
         return self._text
 
-    def _page(self, last: Converged) -> Json:
-        tree = last.tree
-        containers = exclusive_containers(tree, last.desired) if tree is not None else ()
-        cpus = CpuSet.union(one.cpus for one in containers)
-        threads = [self._threads(one) for one in containers]
-        owners: dict[int, CpuSet] = {}
-        for one, ids in zip(containers, threads, strict=True):
-            owners |= {thread: owners.get(thread, CpuSet()) | one.cpus for thread in ids}
-        tasks = self._tasks.on(cpus, owners)
+    def _page(self, look: Look) -> Json:
         return {
             "takenSeconds": self._clock.monotonic(),
-            "containers": [
-                self._container(one, ids) for one, ids in zip(containers, threads, strict=True)
-            ],
-            "cpus": list(self._cpus(cpus)),
+            "containers": [self._container(one, threads) for one, threads in look.containers],
+            "cpus": list(self._cpus(look.cpus)),
             "interrupts": [
                 {"number": one.number, "name": one.name, "counts": dict(one.counts)}
-                for one in self._counters.interrupts(cpus)
+                for one in look.interrupts
             ],
-            "tasks": list(map(_task, tasks.found)),
-            "tasksComplete": tasks.complete,
+            "tasks": list(map(_task, look.tasks.found)),
+            "tasksComplete": look.tasks.complete,
         }
-
-    def _threads(self, one: ExclusiveContainer) -> tuple[int, ...]:
-        paths = (one.path, *one.inside)
-        return tuple(thread for path in paths for thread in self._counters.threads(path))
 
     def _container(self, one: ExclusiveContainer, threads: Sequence[int]) -> Json:
         """One container, with the counters of its threads: they begin and end between two pages."""

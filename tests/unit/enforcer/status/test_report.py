@@ -11,6 +11,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import (
     ContainerStatus,
     DevicesStatus,
+    Disturbance,
     NodeAssignmentSpec,
     NodeAssignmentStatus,
     PoolsInForce,
@@ -69,6 +70,16 @@ def test_devices_are_in_a_node_report_and_in_no_node_assignment() -> None:
     found = build_report(Pass(began_seconds=0.0, topology=machine()), facts, {}, SUMMARY)
     assert found.node_report({}, "2030-01-01T00:00:00Z")["devices"]["message"] == "late"
     assert "devices" not in found.wire({}, "2030-01-01T00:00:00Z")
+
+
+def test_disturbances_are_in_a_node_report_alone() -> None:
+    seen = (Disturbance("Task", "cron", CpuSet((4,))),)
+    one = Pass(began_seconds=0.0, topology=machine(), disturbances=seen)
+    found = build_report(one, Facts(content=NodeAssignmentStatus()), {}, SUMMARY)
+    rows = [{"kind": "Task", "name": "cron", "cpus": "4"}]
+    assert found.node_report({}, "2030-01-01T00:00:00Z")["disturbances"] == rows
+    assert found.wire({}, "2030-01-01T00:00:00Z")["disturbances"] == []
+    assert "disturbances" not in report().node_report({}, "2030-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize(

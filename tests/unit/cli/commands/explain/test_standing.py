@@ -133,6 +133,23 @@ def test_a_node_and_a_policy(full: World, tmp_path: Path, capsys: Capture) -> No
     assert found["facts"][0]["text"] == "its nodeSelector needs pool=x (the node has node-2)"
 
 
+def test_a_node_says_what_disturbs_its_exclusive_cpus(
+    full: World, tmp_path: Path, capsys: Capture
+) -> None:
+    dump = json.loads(full.dump())
+    for one in dump["items"]:
+        if one["kind"] == "NodeAssignment" and one["metadata"]["name"] == "node-1":
+            one["status"]["disturbances"] = [
+                {"kind": "Interrupt", "name": "eth0-TxRx-3", "cpus": "2-3"},
+                {"kind": "KernelThread", "name": "kworker", "cpus": "5"},
+            ]
+    status, found = explained(tmp_path, capsys, json.dumps(dump), "node/node-1")
+    assert status == 0
+    texts = {one["subject"]: one["text"] for one in found["facts"]}
+    assert texts["CPUs 2-3"] == "interrupt eth0-TxRx-3 comes there again and again"
+    assert texts["CPUs 5"] == "kernel thread kworker comes there again and again"
+
+
 def test_text_fits_80_columns_and_says_all_of_it(
     full: World, tmp_path: Path, capsys: Capture
 ) -> None:

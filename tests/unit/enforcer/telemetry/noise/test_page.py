@@ -10,6 +10,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.plan.desired import desire
+from numapin_enforcer.telemetry.noise.look import Looker
 from numapin_enforcer.telemetry.noise.page import CpuPage
 from numapin_enforcer.telemetry.noise.stat_text import TaskStat
 from numapin_enforcer.telemetry.noise.tasks import Task, TaskReader, Tasks
@@ -73,7 +74,7 @@ class Found(TaskReader):
 class World:
     def __init__(self) -> None:
         self.kernel, self.clock, self.tasks = Counters(), ManualClock(), Found()
-        self.page = CpuPage(self.kernel, self.tasks, self.clock)
+        self.page = CpuPage(Looker(self.kernel, self.tasks), self.clock)
 
     def end_pass(self) -> None:
         found = tree(exclusive="4-5")
