@@ -350,7 +350,7 @@ class ReportedState(WireModel):
         description="The changes by cause. OwnerMoved: an exclusive container was on other CPUs. "
         "Intrusion: another container was on exclusive CPUs. Strayed: a shared container was off "
         "the shared pool. Memory: a container had other NUMA nodes. HostProcesses: a cgroup of no "
-        "pod had other CPUs.",
+        "pod had other CPUs. Interrupt: an interrupt was set onto exclusive CPUs.",
         max_length=8,
     )
     cgroup: CgroupStatus | None = Field(default=None, description="The cgroup version and driver.")

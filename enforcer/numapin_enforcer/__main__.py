@@ -43,6 +43,7 @@ from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.hardware.discovery import DiscoveryError
 from numapin_enforcer.hardware.hotplug import Machine
 from numapin_enforcer.host.follower import host_processes, keeper_on
+from numapin_enforcer.interrupts.follower import interrupts, masks_of
 from numapin_enforcer.measuring import build_metrics, build_noise, trace
 from numapin_enforcer.node.boot_id import read_boot_id
 from numapin_enforcer.node.dra_claims import DraClaims
@@ -55,7 +56,13 @@ from numapin_enforcer.passes.enforcing import Enforcing
 from numapin_enforcer.passes.inputs import Assignments, Inputs
 from numapin_enforcer.passes.watched_pods import WatchedPods
 from numapin_enforcer.podresources.follower import Devices
-from numapin_enforcer.release import ReleaseError, lock_for_release, release_all, release_host
+from numapin_enforcer.release import (
+    ReleaseError,
+    lock_for_release,
+    release_all,
+    release_host,
+    restore_interrupts,
+)
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
@@ -120,10 +127,14 @@ async def _release(settings: Settings) -> None:
         kubepods = KubepodsFinder(settings.cgroupfs, settings.cgroup_root)
         machine = Machine(settings.sysfs, settings.procfs, kubepods.allowed)
         systemd = partial(_systemd, settings)
-        try:
-            await release_host(keeper_on(kubepods.mounts, settings, systemd), kubepods)
-        finally:
-            await release_all(machine.topology, kubepods, runtime, systemd, settings.state_dir)
+        async with AsyncExitStack() as each:  # one that fails keeps no other from being released
+            each.push_async_callback(
+                release_all, machine.topology, kubepods, runtime, systemd, settings.state_dir
+            )
+            each.push_async_callback(
+                release_host, keeper_on(kubepods.mounts, settings, systemd), kubepods
+            )
+            restore_interrupts(masks_of(settings), machine.topology)
 
 
 async def _run(settings: Settings) -> None:
@@ -198,6 +209,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
         "devices": followers.devices.kubelet.run(),
         "host-processes": followers.host.updater.run(),
         "nri": followers.start_gates.plugin.run(),
+        "interrupts": followers.interrupts.updater.run(),
         "status": agent.reporter.publisher.run(),
         "events": parts.events.run(),
         "lease": parts.lease.run(),
@@ -293,6 +305,7 @@ def _build_followers(
         outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),
         start_gates=StartGates(containers, settings.nri_socket, settings.state_dir, wake),
         host=host_processes(kubepods.mounts, settings, systemd, wake),
+        interrupts=interrupts(settings, wake),
     )
 
 

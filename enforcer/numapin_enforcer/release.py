@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from numapin_api.cpuset import CpuSet
+from numapin_api.text import first_texts
 from numapin_api.topology import Topology
 from numapin_daemon.clock import Clock
 from numapin_enforcer.assignment.copy_file import FILE_NAME
@@ -20,6 +22,10 @@ from numapin_enforcer.goals import ReleaseGoal
 from numapin_enforcer.host.cgroup_sets import KeepOff
 from numapin_enforcer.host.follower import pod_trees
 from numapin_enforcer.host.keeper import HostKeeper
+from numapin_enforcer.interrupts.files import InterruptsError
+from numapin_enforcer.interrupts.follower import limits_of
+from numapin_enforcer.interrupts.saved_masks import SavedMasks
+from numapin_enforcer.interrupts.updater import SHOWN, Host
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import acquire_from_standby
 from numapin_enforcer.plan.cpu_index import CpuIndex
@@ -113,6 +119,25 @@ async def release_host(keeper: HostKeeper, kubepods: KubepodsFinder) -> None:
     if look.problems:
         raise ReleaseError(f"not everything was released: {'; '.join(look.problems)}")
     LOG.info("the cgroups of the host were released", extra={"cgroups": len(before)})
+
+
+def restore_interrupts(host: Host, topology: Topology) -> None:
+    """Give interrupts the CPUs that they had; nothing is read if they were left alone.
+
+    Raises:
+        ReleaseError: some do not have them.
+    """
+    if not SavedMasks.exists(host.state_dir):
+        return
+    keeper = host.keeper()
+    try:
+        outcome = keeper.look(limits_of(CpuSet(), CpuSet(), topology), now_seconds=0.0)
+    except (InterruptsError, OSError) as error:
+        raise ReleaseError(f"interrupts were not released: {error}") from error
+    if keeper.not_restored:
+        left = first_texts(keeper.not_restored, SHOWN, "; ")
+        raise ReleaseError(f"not all interrupts were released: {left}")
+    LOG.info("interrupts were released", extra={"masks": outcome.written})
 
 
 def _release(topology: Topology, pods: PodTree, found: SavedMems) -> list[str]:

@@ -62,6 +62,8 @@ class Settings(NodeSettings):
     serve_pod_resources: Path | None
     cdi_dir: Path
     systemd_socket: Path
+    irq_dir: Path
+    workqueue_dir: Path
     health_address: Address
     resync_seconds: float
     most_moved_memory: int
@@ -152,6 +154,19 @@ _CDI_DIR: Final = _folder(
     "/var/run/cdi",
     "where DRA drivers tell the container runtime about devices, read for the CPUs that the driver "
     "dra.cpu has given away",
+)
+_INTERRUPTS: Final = (
+    _folder(
+        "--irq-dir",
+        "/proc/irq",
+        "the host's interrupts; read and written only while the node's policy has "
+        "system.interrupts KeepOff, or to restore them",
+    ),
+    _folder(
+        "--workqueue-dir",
+        "/sys/devices/virtual/workqueue",
+        "the workqueues of the host's kernel, for the same",
+    ),
 )
 HOST: Final = (
     Option(
@@ -263,7 +278,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         "while no enforcer runs on the node",
     )
     parser.add(NODE_NAME, _KUBECONFIG, _NAMESPACE, group="the cluster")
-    parser.add(*_SOCKETS, *HOST, _CDI_DIR, group="the host")
+    parser.add(*_SOCKETS, *HOST, _CDI_DIR, *_INTERRUPTS, group="the host")
     parser.add(*_RUNNING, PRIORITY, LOG_FORMAT, group="running")
     options = parser.parse(arguments)
     if not options["release"]:

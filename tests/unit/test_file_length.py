@@ -17,6 +17,7 @@ LONGER = {
     "crds/numapin_api/conditions/reasons.py": "one vocabulary: each reason with its meaning",
     "crds/numapin_api/cpupolicy.py": "one kind: its fields with their descriptions",
     "crds/numapin_api/nodeassignment.py": "one kind: its fields with their descriptions",
+    "enforcer/numapin_enforcer/__main__.py": "every part, wired together",
     "lab/numapin_lab/played/enforcers.py": "one program: what all enforcers of a cluster do",
     "lab/numapin_lab/running_lab.py": "one lab: what a test may do with it",
     "operator/numapin_operator/application.py": "every part, wired together",

@@ -87,6 +87,10 @@ Takes a list: the root, the component's name, the chart's arguments as YAML.
 - --cpu-metrics
 - --interrupts=/host/interrupts
 {{- end }}
+{{- if .Values.interrupts.enabled }}
+- --irq-dir=/host/irq
+- --workqueue-dir=/host/workqueue
+{{- end }}
 {{- if eq .Values.distribution "kind" }}
 - --cgroup-root=/kubelet
 {{- end }}

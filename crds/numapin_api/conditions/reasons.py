@@ -214,6 +214,10 @@ class Reason(StrEnum):
     RUNTIME_REFUSED = "RuntimeRefused", "The container runtime rejected a request."
     SYSTEMD_UNAVAILABLE = "SystemdUnavailable", "systemd does not answer on D-Bus."
     SYSTEMD_REFUSED = "SystemdRefused", "systemd rejected a request."
+    INTERRUPTS_NOT_MOVED = (
+        "InterruptsNotMoved",
+        "The enforcer may not write which CPUs interrupts come to, or cannot save what they had.",
+    )
 
     # Why a pod got no CPUs or memory of its own.
     NOT_ENOUGH_CPUS = "NotEnoughCPUs", "Fewer CPUs are free than the container requests."

@@ -251,16 +251,36 @@ class HostProcessesStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class InterruptsStatus:
+    """Which exclusive CPUs the interrupts of devices keep off."""
+
+    kept_off: CpuSet = CpuSet()
+    message: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "keptOff": str(self.kept_off),
+        }
+        if self.message is not None:
+            wire["message"] = self.message
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class SystemStatus:
     """What keeps off exclusive CPUs besides containers, read from the kernel."""
 
     processes: HostProcessesStatus | None = None
+    interrupts: InterruptsStatus | None = None
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
         wire: dict[str, Any] = {}
         if self.processes is not None:
             wire["processes"] = self.processes.to_wire()
+        if self.interrupts is not None:
+            wire["interrupts"] = self.interrupts.to_wire()
         return wire
 
 
@@ -373,18 +393,21 @@ class System:
     """What keeps off exclusive CPUs besides containers."""
 
     processes: str = "Leave"
+    interrupts: str = "Leave"
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "System":
         """The value of a JSON object without faults; unknown fields are dropped."""
         return cls(
             wire.get("processes", "Leave"),
+            wire.get("interrupts", "Leave"),
         )
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
         return {
             "processes": self.processes,
+            "interrupts": self.interrupts,
         }
 
 

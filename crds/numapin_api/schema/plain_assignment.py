@@ -448,18 +448,21 @@ class System:
     """What keeps off exclusive CPUs besides containers."""
 
     processes: str = "Leave"
+    interrupts: str = "Leave"
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "System":
         """The value of a JSON object without faults; unknown fields are dropped."""
         return cls(
             wire.get("processes", "Leave"),
+            wire.get("interrupts", "Leave"),
         )
 
     def to_wire(self) -> dict[str, Any]:
         """The value as a JSON object, without the unset (None) fields."""
         return {
             "processes": self.processes,
+            "interrupts": self.interrupts,
         }
 
 

@@ -12,7 +12,7 @@ from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.assignment.log_fields import log_fields
 from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.pass_values import Pass
-from numapin_enforcer.plan.drift import Drift
+from numapin_enforcer.plan.drift import Cause, Drift
 from numapin_enforcer.runtime.updates.updater import RuntimeUpdater
 from numapin_enforcer.status.events.other_writers import OtherWriters
 from numapin_enforcer.status.events.poster import Events
@@ -31,9 +31,9 @@ class DriftCount:
     _total_before: int = 0
     """An API server with an older CRD stores the count and drops the causes."""
 
-    def add(self, drift: Drift) -> None:
-        """Count one more."""
-        self._added[drift.cause.value] += 1
+    def add(self, cause: Cause, count: int = 1) -> None:
+        """Count some more of one cause."""
+        self._added[cause.value] += count
 
     def resume(self, body: Mapping[str, Any]) -> None:
         """Continue from the status in the API, which this or an earlier process wrote.
@@ -97,7 +97,7 @@ class Changes:
 
     def note(self, drift: Drift, body: Mapping[str, Any] | None) -> None:
         """Count a change, and post an Event about it if one is due."""
-        self.count.add(drift)
+        self.count.add(drift.cause)
         self.events.drifted(drift, body)
         if note := self._writers.note(drift, self.clock.monotonic()):
             LOG.warning("another program keeps changing a cgroup", extra={"why": note})

@@ -1,9 +1,10 @@
 """All followers of a pass, and their order."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
-from numapin_api.schema.plain import HostProcessesStatus, SystemStatus
+from numapin_api.schema.plain import HostProcessesStatus, InterruptsStatus, SystemStatus
 from numapin_enforcer.followers.cfs_quota import CfsQuotas
 from numapin_enforcer.followers.changes import Changes
 from numapin_enforcer.followers.containers import Containers
@@ -13,7 +14,9 @@ from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.host.follower import HostProcesses
+from numapin_enforcer.interrupts.follower import Interrupts
 from numapin_enforcer.pass_values import Pass
+from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.podresources.follower import Devices
 from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.status.facts import Facts
@@ -47,6 +50,7 @@ class Followers:
     devices: Devices
     start_gates: StartGates
     host: HostProcesses
+    interrupts: Interrupts
 
     in_order: dict[Part, Follower] = field(init=False)
     """All of them, in the order in which they follow."""
@@ -55,6 +59,7 @@ class Followers:
         self.runtime.updater.on_update = self.cfs_quota.note_runtime_update
         self.start_gates.gate.on_pod = self.devices.kubelet.learn
         self.host.on_drift = self.changes.note
+        self.interrupts.updater.on_foreign = partial(self.changes.count.add, Cause.INTERRUPT)
         self.in_order = {
             Part.CHANGES: self.changes,
             Part.CONTAINERS: self.containers,
@@ -67,6 +72,7 @@ class Followers:
             Part.DEVICES: self.devices,
             Part.START_GATE: self.start_gates,
             Part.HOST_PROCESSES: self.host,
+            Part.INTERRUPTS: self.interrupts,
         }
 
     def follow(self, one: Pass) -> None:
@@ -115,7 +121,7 @@ class Followers:
             drift_count=self.changes.count.total,
             drift_causes=self.changes.count.causes,
             start_gate=self.start_gates.status(one),
-            system=system_status(self.host.status()),
+            system=system_status(self.host.status(), self.interrupts.status(one)),
         )
         evidence = self.outside.evidence(one.naming, facts.evidence)
         return replace(
@@ -123,6 +129,9 @@ class Followers:
         )
 
 
-def system_status(processes: HostProcessesStatus | None) -> SystemStatus | None:
+def system_status(
+    processes: HostProcessesStatus | None, interrupts: InterruptsStatus | None
+) -> SystemStatus | None:
     """What the status says of what keeps off exclusive CPUs; None if nothing must."""
-    return SystemStatus(processes) if processes is not None else None
+    found = SystemStatus(processes, interrupts)
+    return found if found != SystemStatus() else None

@@ -24,6 +24,8 @@ class Cause(StrEnum):
     """The desired CPUs, but other NUMA nodes."""
     HOST_PROCESSES = "HostProcesses"
     """A cgroup of no pod, which has been kept off exclusive CPUs, on other CPUs."""
+    INTERRUPT = "Interrupt"
+    """No cpuset: an interrupt on exclusive CPUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Part(IntEnum):
     START_GATE = auto()
     DEVICES = auto()
     HOST_PROCESSES = auto()
+    INTERRUPTS = auto()
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,26 @@ def test_metrics_of_cpus_are_an_option_as_they_are_a_component(
     assert (settings.cpu_metrics, str(settings.interrupts)) == (True, "/host/interrupts")
 
 
+def test_moving_interrupts_is_an_option_as_it_is_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path
+) -> None:
+    parts = [ROOT / "manifests" / "components" / "interrupts", OVERLAYS / "default"]
+    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
+    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
+    (tmp_path / "kustomization.yaml").write_text(text)
+    key = ("DaemonSet", "numapin-enforcer")
+    wanted = by_name(installed("kustomize", str(tmp_path)))[key]
+    found = helm.template("interrupts.enabled=true")[key]
+    given, named = (one["spec"]["template"]["spec"]["containers"][0] for one in (found, wanted))
+    args = named.pop("args")
+    assert sorted(given.pop("args")) == sorted(args)
+    assert comparable(found) == comparable(wanted)
+    settings = parse_enforcer(args, {"NODE_NAME": "n"})
+    mounts = {one["mountPath"] for one in named["volumeMounts"] if not one.get("readOnly")}
+    assert {str(settings.irq_dir), str(settings.workqueue_dir)} <= mounts
+    assert "/host/irq" not in json.dumps(helm.template()[key])
+
+
 def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
     component = ROOT / "manifests" / "components" / "podmonitor" / "podmonitor.yaml"
     wanted = yaml.safe_load(component.read_text())

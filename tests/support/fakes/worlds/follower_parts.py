@@ -22,6 +22,9 @@ from numapin_enforcer.followers.outside import Outside
 from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.host.follower import HostProcesses
+from numapin_enforcer.interrupts.files import KernelMasks
+from numapin_enforcer.interrupts.follower import Interrupts
+from numapin_enforcer.interrupts.updater import Host, InterruptUpdater
 from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.podresources.follower import Devices
@@ -93,7 +96,12 @@ class Outer:
             devices=Devices(containers, runtime, self.pod_resources, wake, clock),
             start_gates=StartGates(containers, self.folder / "nri.sock", self.folder, wake, clock),
             host=HostProcesses(self.host.updater()),
+            interrupts=Interrupts(InterruptUpdater(self._interrupts(), wake, clock)),
         )
+
+    def _interrupts(self) -> Host:
+        """Files of a kernel that are not there unless a test makes them."""
+        return Host(KernelMasks(self.folder / "irq", self.folder / "workqueue"), self.folder, "1")
 
 
 def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None]) -> None:
@@ -107,5 +115,6 @@ def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None
         followers.outside.finder.run(),
         followers.devices.kubelet.run(),
         followers.host.updater.run(),
+        followers.interrupts.updater.run(),
     ):
         start(task)

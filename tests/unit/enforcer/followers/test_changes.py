@@ -62,16 +62,16 @@ def _body(status: dict[str, object], uid: str = "1") -> dict[str, object]:
 def test_drifts_are_counted_by_cause_and_across_restarts() -> None:
     count = DriftCount()
     assert (count.total, count.causes) == (0, {})
-    count.add(DRIFT)
-    count.add(INTRUSION)
+    count.add(DRIFT.cause)
+    count.add(INTRUSION.cause)
     count.resume(_body({"driftCount": 2, "driftCauses": {"Strayed": 1, "Intrusion": 1}}))
     assert (count.total, count.causes) == (2, {"Intrusion": 1, "Strayed": 1})
     again = DriftCount()
-    again.add(DRIFT)
+    again.add(DRIFT.cause)
     for _ in range(2):
         again.resume(_body({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}}))
         assert (again.total, again.causes) == (6, {"Memory": 1, "Strayed": 4})
-    again.add(DRIFT)
+    again.add(DRIFT.cause)
     again.resume(_body({"driftCount": 6, "driftCauses": {"Strayed": 4, "Memory": 1}}))
     assert (again.total, again.causes) == (7, {"Memory": 1, "Strayed": 5})
     again.resume(_body({}))
@@ -81,17 +81,17 @@ def test_drifts_are_counted_by_cause_and_across_restarts() -> None:
 def test_the_count_continues_if_the_api_server_drops_the_causes() -> None:
     count = DriftCount()
     for number in range(1, 4):
-        count.add(DRIFT)
+        count.add(DRIFT.cause)
         count.resume(_body({"driftCount": number}))
         assert (count.total, count.causes) == (number, {"Strayed": number})
 
 
 def test_a_new_assignment_starts_at_zero() -> None:
     count = DriftCount()
-    count.add(DRIFT)
+    count.add(DRIFT.cause)
     count.resume(_body({"driftCount": 4, "driftCauses": {"Strayed": 3}}))
     count.resume(_body({}, uid="2"))
     assert (count.total, count.causes) == (0, {})
-    count.add(DRIFT)
+    count.add(DRIFT.cause)
     count.resume({"metadata": {"uid": "2"}})
     assert (count.total, count.causes) == (1, {"Strayed": 1})

@@ -1,0 +1,1 @@
+"""Keeps interrupts and unbound kernel work off exclusive CPUs, and restores what was found."""
