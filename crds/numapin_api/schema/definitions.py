@@ -5,7 +5,7 @@ the path: unions other than "or null", recursion, `extra="forbid"`.
 Source: Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", structural schemas.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -65,7 +65,8 @@ def _node(
             name: _property(name, one, defs, (f"{path}.{name}", ancestors))
             for name, one in properties.items()
         }
-        _fill_in(schema)
+        optional = {name for name, one in properties.items() if "anyOf" in one}
+        _fill_in(schema, optional)
     if isinstance(values := raw.get("additionalProperties"), dict):
         schema["additionalProperties"] = _node(values, defs, f"{path}[*]", ancestors)
     if "items" in raw:
@@ -129,10 +130,13 @@ def _property(
     return schema
 
 
-def _fill_in(schema: dict[str, Any]) -> None:
-    """Have objects whose fields have defaults be there by default, so that these are seen."""
+def _fill_in(schema: dict[str, Any], optional: Collection[str]) -> None:
+    """Have objects whose fields have defaults be there by default, so that these are seen.
+
+    One of the `optional` means something if it is unset: who left it out must find it so.
+    """
     for name, one in schema["properties"].items():
-        is_needed = name in schema.get("required", ()) or one.get("nullable")
+        is_needed = name in schema.get("required", ()) or name in optional
         fields = one.get("properties", {}).values()
         if not is_needed and not one.get("required") and any("default" in each for each in fields):
             one["default"] = {}

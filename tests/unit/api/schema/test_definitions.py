@@ -7,7 +7,8 @@ import pytest
 import yaml
 from pydantic import ConfigDict, Field
 
-from numapin_api.meta.wire import QUANTITY_PATTERN, Quantity, WireModel
+from numapin_api.meta.wire import NOT_NULL, QUANTITY_PATTERN, Quantity, WireModel, never_null
+from numapin_api.nodeassignment import NodeAssignmentSpec
 from numapin_api.schema.__main__ import to_yaml
 from numapin_api.schema.definitions import SchemaError, definitions, structural
 
@@ -142,3 +143,30 @@ def test_a_model_becomes_a_structural_schema() -> None:
             },
         },
     }
+
+
+class _Choice(WireModel):
+    """A choice."""
+
+    one: Literal["A", "B"] = Field(default="A", description="Which.")
+
+
+class _Choosing(WireModel):
+    """A model with choices."""
+
+    always: _Choice = Field(default_factory=_Choice, description="Is there by default.")
+    may_be: Annotated[_Choice | None, NOT_NULL] = Field(
+        default=None, description="Means something if it is unset.", json_schema_extra=never_null
+    )
+
+
+def test_an_object_is_there_by_default_unless_it_may_be_unset() -> None:
+    found = structural(_Choosing)["properties"]
+    assert found["always"]["default"] == {}
+    assert "default" not in found["mayBe"]
+
+
+def test_an_assignment_is_stored_as_the_operator_writes_it() -> None:
+    """What the API server adds to it, the operator would write away again, without end."""
+    fields = structural(NodeAssignmentSpec)["properties"]
+    assert [name for name, one in fields.items() if one.get("default") == {}] == []
