@@ -94,6 +94,17 @@ NODE_RESOURCE_TOPOLOGIES: Final = Resource(
 )
 
 
+WORKLOAD_RESOURCES: Final = {
+    kind: Resource(group, "v1", f"{kind.lower()}s", kind, namespaced=True)
+    for group, kinds in (
+        ("apps", ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
+        ("batch", ("Job", "CronJob")),
+    )
+    for kind in kinds
+}
+"""The kinds of Kubernetes whose controllers create pods."""
+
+
 def _ours(plural: str, kind: str) -> Resource:
     """A kind of numapin's own."""
     return Resource(names.GROUP, names.VERSION, plural, kind, namespaced=False)

@@ -20,6 +20,11 @@ from numapin_operator.observe.records import PolicyView
 
 _SILENT: Final = "whether it has CPUs of its own is in its annotations only with --annotate-pods"
 
+_BY_EVENTS: Final = (
+    "this is what numapin has told about it in Events, which the API server keeps for an hour by"
+    " default; what would help is known of pods that exist"
+)
+
 _FROM_THE_POD: Final = (
     "this is what the pod itself says. Who has the CPUs of its node, and what would help, is shown "
     "to those who may read NodeAssignments (the ClusterRole numapin-viewer)"
@@ -58,6 +63,8 @@ class Answerer:
 
     def _pod(self) -> Explanation:
         asked = self.asked
+        if asked.told:
+            return _of_one_gone(asked)
         if asked.forbidden:
             return _in_its_words(asked.manifest, asked.forbidden)
         pod = pod_with_claims(asked.manifest, asked.objects)
@@ -90,6 +97,26 @@ class Answerer:
     def _reported(self, node: str) -> NodeState:
         found = self.asked.objects.of(NODE_ASSIGNMENT_KIND).get(node)
         return NodeState.decode(found.content) if found else NodeState(node)
+
+
+def _of_one_gone(asked: Asked) -> Explanation:
+    """Explain a pod that does not exist any more, by what was told about it."""
+    last = next((one for one in reversed(asked.told) if one.is_refusal or one.is_placement), None)
+    verdict = "is gone"
+    if last is not None:
+        verdict += "; it was refused" if last.is_refusal else "; it had CPUs of its own"
+    alike = f"{', '.join(asked.alike)}: numapin explain NAME" if asked.alike else ""
+    return Explanation(
+        f"pod {asked.name}",
+        verdict,
+        last is None or not last.is_refusal,
+        reason=last.reason if last is not None and last.is_refusal else "",
+        why=(_BY_EVENTS,),
+        facts=(
+            *(Line(one.time, f"{one.reason}: {one.note}") for one in asked.told),
+            *([Line("pods with names like it", alike)] if alike else []),
+        ),
+    )
 
 
 def _in_its_words(pod: Manifest, forbidden: str) -> Explanation:

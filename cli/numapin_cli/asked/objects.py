@@ -1,19 +1,20 @@
 """The objects that an explanation needs, from files or from an API server."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
-from numapin_cli.asked.target import NODE, POD, POLICY, Target
+from numapin_cli.asked.glance import Glance, best_nodes
+from numapin_cli.asked.gone_pods import Told, told_about
+from numapin_cli.asked.target import EXPLAINED, NODE, POD, POLICY, Target
 from numapin_cli.inputs.manifests import Manifest, section
 from numapin_cli.inputs.objects import Objects, combined
 from numapin_cli.inputs.workloads.rollouts import first_step
 from numapin_cli.inputs.workloads.workload import Workload
 from numapin_cli.live.node_parts import NodeParts
 from numapin_cli.live.reader import Reader, together
-from numapin_cli.near_names import did_you_mean
+from numapin_cli.near_names import did_you_mean, near_names
 from numapin_cli.subcommand import CommandError
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import (
@@ -41,6 +42,8 @@ class Asked:
         nodes: how many nodes there are besides.
         assumed: what the objects were changed to, as a sentence; empty if they were not.
         forbidden: why there is nothing but the object: NodeAssignments may not be read; else empty.
+        told: what numapin has told about a pod that is gone; nothing else is known then.
+        alike: pods with names like that of one that is gone.
     """
 
     kind: str
@@ -51,6 +54,8 @@ class Asked:
     nodes: int = 0
     assumed: str = ""
     forbidden: str = ""
+    told: tuple[Told, ...] = ()
+    alike: tuple[str, ...] = ()
 
     def once_created_by(self, workload: Workload) -> "Asked":
         """The question when a workload's controller creates the pod, the first of a roll-out."""
@@ -62,7 +67,7 @@ class FromFiles:
     """Answers from the objects of files."""
 
     def __init__(self, objects: Objects) -> None:
-        self._objects = objects
+        self.objects = objects
 
     def asked(self, target: Target, most: int) -> Asked:
         """Find what is asked about.
@@ -70,7 +75,7 @@ class FromFiles:
         Raises:
             CommandError: it is not there, or the name is that of several objects.
         """
-        objects, namespace = self._objects, target.namespace or DEFAULT_NAMESPACE
+        objects, namespace = self.objects, target.namespace or DEFAULT_NAMESPACE
         named = {
             POD: objects.of("Pod").get(f"{namespace}/{target.name}"),
             NODE: objects.of("Node").get(target.name),
@@ -82,18 +87,18 @@ class FromFiles:
             POLICY: [Key(name) for name in objects.of(CPU_POLICY_KIND)],
         }
         kind, manifest = chosen(target, namespace, named, known.__getitem__)
-        node = _node_of(manifest) if kind == POD else target.name
-        others = best_nodes(objects.of(NODE_ASSIGNMENT_KIND).values(), objects.of("Node"), node)
+        node = node_of(manifest) if kind == POD else target.name
+        others = _best_nodes(objects, node)
         return Asked(kind, manifest, target.name, objects, tuple(others[:most]), len(others))
 
     def for_pod(self, pod: Manifest, node: str, most: int) -> Asked:
         """What the answer about a pod of a file depends on."""
-        objects = self._objects
-        others = best_nodes(objects.of(NODE_ASSIGNMENT_KIND).values(), objects.of("Node"), node)
+        objects = self.objects
+        others = _best_nodes(objects, node)
         return Asked(POD, pod, pod.name, objects, tuple(others[:most]), len(others))
 
     def _pods(self) -> Iterable[Manifest]:
-        return self._objects.of("Pod").values()
+        return self.objects.of("Pod").values()
 
 
 class FromServer:
@@ -101,8 +106,9 @@ class FromServer:
 
     def __init__(self, reader: Reader, namespace: str) -> None:
         """Args: `namespace` is that of the login; empty if it has none."""
-        self._reader, self._namespace = reader, namespace or DEFAULT_NAMESPACE
+        self._reader, self.namespace = reader, namespace or DEFAULT_NAMESPACE
         self._parts = NodeParts(reader)
+        self._seen: tuple[Sequence[Glance], Collection[str]] | None = None
 
     @property
     def notes(self) -> Iterable[str]:
@@ -116,7 +122,7 @@ class FromServer:
             ClientError: something may not be read, or the server does not answer.
             CommandError: it is not there, or the name is that of several objects.
         """
-        reader, namespace = self._reader, target.namespace or self._namespace
+        reader, namespace = self._reader, target.namespace or self.namespace
         kinds = [target.kind] if target.kind else [POD, NODE, POLICY]
         keys = {POD: Key(target.name, namespace), NODE: Key(target.name), POLICY: Key(target.name)}
         read = reader.one if target.kind else reader.one_if_allowed
@@ -124,6 +130,8 @@ class FromServer:
         named = dict(zip(kinds, found, strict=True))
         known = dict[str, list[Key]]()
         if not any(named.values()):
+            if POD in kinds and (told := await told_about(reader, keys[POD])):
+                return await self._gone(keys[POD], told)
             for kind in kinds:
                 known[kind] = await reader.names_if_allowed(_RESOURCES[kind])
         kind, manifest = chosen(target, namespace, named, known.__getitem__)
@@ -131,13 +139,43 @@ class FromServer:
             return Asked(kind, manifest, target.name, combined([manifest], []))
         if kind == NODE:
             return await self._around(kind, manifest, target.name, 0)
+        return await self.stored_pod(manifest, most, node)
+
+    async def stored_pod(self, pod: Manifest, most: int, node: str = "") -> Asked:
+        """Read what the answer about a pod of the server depends on, `node` in any case.
+
+        That is the pod alone if NodeAssignments may not be read.
+        """
         try:
-            return await self._around(kind, manifest, _node_of(manifest), most, node)
+            return await self._around(POD, pod, node_of(pod), most, node)
         except ForbiddenError:
-            if why := await reader.why_forbidden(NODE_ASSIGNMENTS):
-                alone = combined([manifest], [])
-                return Asked(kind, manifest, manifest.name, alone, forbidden=why)
+            if why := await self._reader.why_forbidden(NODE_ASSIGNMENTS):
+                return Asked(POD, pod, pod.name, combined([pod], []), forbidden=why)
             raise
+
+    async def refused(self) -> frozenset[str]:
+        """The refused pods of all nodes, as `namespace/name`; none if these may not be read."""
+        try:
+            glances, _ = await self._glances()
+        except ForbiddenError:
+            return frozenset()
+        return frozenset(name for one in glances for name in one.refused)
+
+    async def _glances(self) -> tuple[Sequence[Glance], Collection[str]]:
+        """Each node with a NodeAssignment, and the names of all Nodes; they are read once."""
+        if self._seen is None:
+            glances = await self._parts.each(lambda one: Glance.of(one.content))
+            self._seen = glances, await self._reader.labels(NODES)
+        return self._seen
+
+    async def _gone(self, pod: Key, told: Sequence[Told]) -> Asked:
+        """A pod that does not exist any more, and pods with names like its."""
+        metadata = {"name": pod.name, "namespace": pod.namespace}
+        manifest = Manifest("Events", "Pod", {"metadata": metadata})
+        listed = await self._reader.names_if_allowed(PODS, pod.namespace)
+        alike = near_names(pod.name, (key.name for key in listed))
+        nothing = combined([], [])
+        return Asked(POD, manifest, manifest.name, nothing, told=tuple(told), alike=tuple(alike))
 
     async def for_pod(self, pod: Manifest, node: str, most: int) -> Asked:
         """Read what the answer about a pod of a file depends on."""
@@ -148,24 +186,27 @@ class FromServer:
     ) -> Asked:
         """The node of a pod, or a node, the named one, and others to try; with all pods."""
         reader = self._reader
-        if most or named or not node:
-            assignments, nodes = await together((self._parts.all(), reader.all(NODES)))
-        else:
-            found = (self._parts.one(node), reader.one(NODES, Key(node)))
-            assignments, nodes = ([one] if one else [] for one in await together(found))
-        policies, spaces = await together(map(reader.all, (CPU_POLICIES, NAMESPACES)))
-        all_others = best_nodes(assignments, {one.name for one in nodes}, node)
+        is_all = most or named or not node
+        all_others = best_nodes(*await self._glances(), node) if is_all else []
         others = tuple(all_others[:most])
-        wanted = {node, named, *others}
-        pods = await reader.pods_on(sorted(wanted - {""}))
+        wanted = sorted({node, named, *others} - {""})
+        assignments = await together(map(self._parts.one, wanted))
+        nodes = await reader.named_nodes(wanted)
+        policies, spaces = await together(map(reader.all, (CPU_POLICIES, NAMESPACES)))
+        pods = await reader.pods_on(wanted)
         own = [manifest] if kind == POD and manifest.stored else []
         claims = await reader.claims_of([*pods, *own])
-        kept = [one for one in (*assignments, *nodes) if one.name in wanted]
+        kept = [*filter(None, assignments), *nodes]
         objects = combined([*kept, *policies, *spaces, *pods, *claims], [])
         return Asked(kind, manifest, manifest.name, objects, others, len(all_others))
 
 
 _RESOURCES: Final = {POD: PODS, NODE: NODES, POLICY: CPU_POLICIES}
+
+
+def _best_nodes(objects: Objects, besides: str) -> list[str]:
+    glances = (Glance.of(one.content) for one in objects.of(NODE_ASSIGNMENT_KIND).values())
+    return best_nodes(glances, objects.of("Node"), besides)
 
 
 def chosen(
@@ -210,7 +251,7 @@ def _nothing(
     where = f" in namespace {namespace}" if POD in kinds else ""
     spaces = {key.namespace for key in there.get(POD, ())}
     if target.namespace and spaces and target.namespace not in spaces:
-        advice = did_you_mean(target.namespace, spaces)
+        advice = did_you_mean(target.namespace, {*spaces, *near_names(target.namespace, EXPLAINED)})
         return f"there is no {what} {target.name}{where}, which has no pods; {advice}"
     names = [key.name for keys in there.values() for key in keys if _is_near(key, namespace)]
     return f"there is no {what} {target.name}{where}; {did_you_mean(target.name, names)}"
@@ -220,25 +261,8 @@ def _is_near(key: Key, namespace: str) -> bool:
     return key.namespace in {"", namespace}
 
 
-def best_nodes(assignments: Iterable[Manifest], nodes: Iterable[str], besides: str) -> list[str]:
-    """The nodes with an assignment, those with most free CPUs first, without one of them."""
-    existing = set(nodes)
-    free = {one.name: _free_cpus(one) for one in assignments if one.name in existing - {besides}}
-    return sorted(free, key=lambda name: (-free[name], name))
-
-
-def _free_cpus(assignment: Manifest) -> int:
-    pools = section(section(assignment.content, "spec"), "pools")
-    try:
-        shared, reserved = (
-            CpuSet.parse(str(pools.get(pool) or "")) for pool in ("shared", "reserved")
-        )
-    except ValueError:
-        return 0
-    return len(shared - reserved)
-
-
-def _node_of(pod: Manifest) -> str:
+def node_of(pod: Manifest) -> str:
+    """The node to which a pod is bound; empty if it is bound to none."""
     return str(section(pod.content, "spec").get("nodeName") or "")
 
 

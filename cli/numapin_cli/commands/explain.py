@@ -15,7 +15,9 @@ from numapin_cli.arguments import (
     reads_files,
 )
 from numapin_cli.asked.objects import Asked, FromFiles, FromServer
-from numapin_cli.asked.target import FORMS, POD, parse_target
+from numapin_cli.asked.target import EXPLAINED, FORMS, POD, Target, parse_target
+from numapin_cli.asked.target import WORKLOADS as WORKLOAD_TARGETS
+from numapin_cli.asked.workload_pods import Wanted, in_files, on_server
 from numapin_cli.inputs.input_flags import say_notes
 from numapin_cli.inputs.manifests import WORKLOADS, Manifest, in_namespace, read_manifests
 from numapin_cli.inputs.objects import combined, read_objects
@@ -94,21 +96,38 @@ def _asked_in_files(options: Namespace, written: Sequence[_Written]) -> list[Ask
     say_notes(objects.notes)
     source = FromFiles(objects)
     if not written:
-        return [source.asked(parse_target(options.target, options.namespace), options.nodes)]
+        target = _target(options)
+        if target.kind not in WORKLOAD_TARGETS:
+            return [source.asked(target, options.nodes)]
+        found = in_files(source, target, _wanted(options))
+        say_notes([found.note])
+        return list(found.asked)
     asked = [source.for_pod(one.pod, options.node, options.nodes) for one in written]
     return [one.beside(each) for one, each in zip(written, asked, strict=True)]
 
 
 async def _ask(options: Namespace, written: Sequence[_Written], client: ApiClient) -> list[Asked]:
-    source = FromServer(Reader(client), client.connection.login.namespace)
-    if not written:
-        target = parse_target(options.target, options.namespace)
-        found = [await source.asked(target, options.nodes, options.node)]
-    else:
+    reader = Reader(client)
+    source = FromServer(reader, client.connection.login.namespace)
+    if written:
         pods = [await source.for_pod(one.pod, options.node, options.nodes) for one in written]
         found = [one.beside(each) for one, each in zip(written, pods, strict=True)]
+    elif (target := _target(options)).kind in WORKLOAD_TARGETS:
+        of_workload = await on_server(source, reader, target, _wanted(options))
+        say_notes([of_workload.note])
+        found = list(of_workload.asked)
+    else:
+        found = [await source.asked(target, options.nodes, options.node)]
     say_notes(source.notes)
     return found
+
+
+def _target(options: Namespace) -> Target:
+    return parse_target(options.target, options.namespace, EXPLAINED)
+
+
+def _wanted(options: Namespace) -> Wanted:
+    return Wanted(options.pods, options.nodes, options.node)
 
 
 async def _follow(options: Namespace, written: Sequence[_Written], client: ApiClient) -> None:
@@ -116,11 +135,12 @@ async def _follow(options: Namespace, written: Sequence[_Written], client: ApiCl
         return _answers(options, await _ask(options, written, client))
 
     screen = Screen[list[Explanation]](partial(_text, options))
-    first = (await _ask(options, written, client))[0]
+    asked = await _ask(options, written, client)
     sources = [Source(CPU_POLICIES), *await NodeParts(Reader(client)).sources()]
-    if first.kind == POD and first.manifest.stored:
-        namespace, _, name = first.manifest.name.partition("/")
-        sources.append(Source(PODS, namespace, field_selector=f"metadata.name={name}"))
+    if asked[0].kind == POD and asked[0].manifest.stored:
+        namespace, _, name = asked[0].manifest.name.partition("/")
+        only = f"metadata.name={name}" if len(asked) == 1 else ""
+        sources.append(Source(PODS, namespace, field_selector=only))
     await follow(client, sources, read, screen.show)
 
 

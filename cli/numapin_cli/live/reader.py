@@ -10,6 +10,7 @@ from numapin_client.cache.chunked_list import ChunkedList
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, ForbiddenError, GoneError, NotFoundError
 from numapin_client.resources import (
+    NODES,
     PODS,
     RESOURCE_CLAIMS,
     Json,
@@ -77,6 +78,13 @@ class Reader:
             self.all(PODS, field_selector=f"spec.nodeName={node},{ALIVE}") for node in nodes
         )
         return [pod for pods in lists for pod in pods]
+
+    async def named_nodes(self, names: Iterable[str]) -> list[Manifest]:
+        """The Nodes of some names, as far as they exist. The right to list Nodes is enough."""
+        lists = await together(
+            self.all(NODES, field_selector=f"metadata.name={name}") for name in names
+        )
+        return [node for nodes in lists for node in nodes]
 
     async def names(self, resource: Resource, namespace: str = "") -> list[Key]:
         """The names of some objects of a resource."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from numapin_cli.asked.target import KINDS, NODE, POD, POLICY
+from numapin_cli.asked.target import EXPLAINED, NODE, POD, POLICY, WORKLOADS
 from numapin_cli.shells.command_line import CommandLine, Word
 
-_TARGETS: Final = {"explain": (POD, NODE, POLICY), "check": (POD, NODE)}
+_TARGETS: Final = {"explain": (POD, NODE, POLICY, *WORKLOADS), "check": (POD, NODE)}
 """What a command is about."""
 
 
@@ -25,15 +25,15 @@ def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
 def _of_target(line: CommandLine) -> tuple[str, ...]:
     before, slash, _ = line.current.partition("/")
     if line.positional:
-        kind = KINDS.get(line.positional[-1].lower(), "")
+        kind = EXPLAINED.get(line.positional[-1].lower(), "")
         return (kind,) if kind and len(line.positional) == 1 else ()
     if slash:
-        return (KINDS[before.lower()],) if before.lower() in KINDS else ()
+        return (EXPLAINED[before.lower()],) if before.lower() in EXPLAINED else ()
     return (POD, NODE, POLICY) if line.current else ()
 
 
 def kind_words(line: CommandLine) -> Iterator[Word]:
-    """`pod/`, `node/` and `policy/`, where one of these may begin."""
+    """`pod/`, `node/` and other kinds, where one of these may begin."""
     begins = line.option is None and not line.positional and "/" not in line.current
     for kind in _TARGETS.get(line.command, ()) if begins else ():
         if f"{kind}/".startswith(line.current):

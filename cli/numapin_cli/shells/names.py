@@ -5,12 +5,19 @@ import os
 from contextlib import suppress
 from typing import Final
 
-from numapin_cli.asked.target import NODE, POD, POLICY
+from numapin_cli.asked.target import NODE, POD, POLICY, WORKLOADS
 from numapin_cli.shells.command_line import CommandLine, Word
 from numapin_client.client import ApiClient, Source, connect
 from numapin_client.errors import ClientError
 from numapin_client.login.find import find_login
-from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, Resource
+from numapin_client.resources import (
+    CPU_POLICIES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    WORKLOAD_RESOURCES,
+    Resource,
+)
 from numapin_client.transport.timeouts import Timeouts
 
 MOST: Final = 1000
@@ -19,7 +26,13 @@ MOST: Final = 1000
 QUICK: Final = Timeouts(connect_seconds=2.0, request_seconds=3.0)
 """A person waits at a prompt."""
 
-_RESOURCES: Final = {POD: PODS, NODE: NODES, POLICY: CPU_POLICIES, "namespace": NAMESPACES}
+_RESOURCES: Final = {
+    POD: PODS,
+    NODE: NODES,
+    POLICY: CPU_POLICIES,
+    "namespace": NAMESPACES,
+    **{kind: WORKLOAD_RESOURCES[name] for kind, name in WORKLOADS.items()},
+}
 
 
 def read_names(line: CommandLine, kinds: tuple[str, ...]) -> list[Word]:

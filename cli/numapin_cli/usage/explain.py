@@ -13,7 +13,8 @@ from numapin_cli.asked.target import FORMS
 from numapin_cli.subcommand import Subcommand, run_of
 
 _DESCRIPTION: Final = f"""\
-Explain a pod, a node or a policy ({FORMS}, or just NAME):
+Explain a pod, a node or a policy ({FORMS}, or just NAME), or the
+pods of a workload (deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME, cronjob/NAME):
 
 pod      why it did or did not get CPUs of its own, with the planner's numbers; who has the CPUs
          and the memory of its node; and what would help: ending or moving other pods, another
@@ -22,6 +23,9 @@ pod      why it did or did not get CPUs of its own, with the planner's numbers; 
          with the operator's own planner before it is said to help. Nothing is changed.
 node     which policy governs it, whether the kernel has what that says, and why not
 policy   where it is in force and where not
+workload its pods, those first that were refused; if it has none, one as its controller creates it
+
+A pod that is gone is explained by the Events that numapin has posted about it.
 
 A pod need not be on a node: a pending pod, or one of a file (-f), is tried on all nodes. Of a
 Deployment, StatefulSet or other workload of a file one pod is tried, as the controller creates it:
@@ -44,6 +48,7 @@ examples:
   numapin explain trading-0
   numapin explain -n shop pod/db-1 --watch
   numapin explain node worker-1 -o yaml
+  numapin explain -n shop deploy/web
   numapin explain -f pod.yaml                                 on which node would it get CPUs?
   helm template shop ./chart | numapin explain -f -           and the pods of this chart?
   numapin explain shop/db-1 --cluster numapin-report.tar.gz   without the cluster
@@ -52,7 +57,9 @@ examples:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument("target", nargs="*", metavar="TARGET", help=f"{FORMS}, or NAME")
+    parser.add_argument(
+        "target", nargs="*", metavar="TARGET", help=f"{FORMS}, deployment/NAME, ..., or NAME"
+    )
     parser.add_argument(
         "-n",
         "--namespace",
@@ -68,6 +75,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=20,
         metavar="N",
         help="try at most N other nodes, those with most free CPUs (default: 20)",
+    )
+    parser.add_argument(
+        "--pods",
+        type=count,
+        default=3,
+        metavar="N",
+        help="explain at most N pods of a workload, those first that were refused (default: 3)",
     )
     add_answer_arguments(parser, "with all pods of the node")
     add_server_arguments(parser)

@@ -11,6 +11,7 @@ import pytest
 
 from numapin_cli.main import main
 from numapin_client.client import ApiClient
+from numapin_client.events import WARNING, Event, Reporter, post_event
 from numapin_client.resources import (
     NODE_ASSIGNMENTS,
     PODS,
@@ -149,6 +150,33 @@ async def test_near_names_are_suggested(
 ) -> None:
     assert await ask(plane, *words) == 1
     assert message in capsys.readouterr().err
+
+
+async def test_a_pod_that_is_gone_is_explained_by_its_events(
+    plane: ControlPlane, admin: ApiClient, capsys: Capture
+) -> None:
+    """The server selects Events by what they are about."""
+    reporter = Reporter("numapin.io/operator", "test")
+    for name, reason in (("was-here", "NotEnoughCPUs"), ("was-there", "CPUsAssigned")):
+        regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": name}
+        event = Event(WARNING, reason, "Place", f"about {name}")
+        await post_event(admin, regarding, event, reporter)
+    assert await ask(plane, "explain", "pod/was-here", "-o", "json") == 3
+    (found,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert found["verdict"] == "is gone; it was refused"
+    assert [one["text"] for one in found["facts"]] == ["NotEnoughCPUs: about was-here"]
+    assert await ask(plane, "explain", "was-there") == 0
+
+
+async def test_a_workload_is_explained_before_it_has_pods(
+    plane: ControlPlane, tmp_path: Path, capsys: Capture
+) -> None:
+    plane.kubectl("create", "deployment", "web", "--image=here/web:1")
+    assert await ask(plane, "explain", "deployment.apps/web", "-o", "json") == 3
+    said = capsys.readouterr()
+    (found,) = json.loads(said.out)["explanations"]
+    assert found["subject"].startswith("pod default/web-")
+    assert said.err.startswith("Deployment default/web has no pods yet")
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from numapin_cli.asked.target import WORKLOADS
 from numapin_cli.main import SUBCOMMANDS, main
-from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS
+from numapin_client.resources import CPU_POLICIES, NAMESPACES, NODES, PODS, WORKLOAD_RESOURCES
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import kubeconfig
 
 BIN = Path(sys.executable).parent
 Capture = pytest.CaptureFixture[str]
+EXPLAINED = ("pod", "node", "policy", *WORKLOADS)
 NO_FILES, NO_SPACE, FILES = ":4", ":6", ":0"
 
 
@@ -51,7 +53,7 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["simulate", ""], [], FILES),
         (["topology", "--ro"], ["--root"], NO_FILES),
         (["completion", ""], ["bash", "zsh", "fish"], NO_FILES),
-        (["explain", ""], ["pod/", "node/", "policy/"], NO_SPACE),
+        (["explain", ""], [f"{kind}/" for kind in EXPLAINED], NO_SPACE),
         (["explain", "po"], ["pod/", "policy/"], NO_SPACE),
         (["check", ""], ["pod/", "node/"], NO_SPACE),
         (["check", "po"], ["pod/"], NO_SPACE),
@@ -74,6 +76,8 @@ async def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterat
         for name, namespace in (("web-0", "default"), ("db-0", "shop"), ("db-1", "shop")):
             started.put(PODS, {"metadata": {"name": name, "namespace": namespace}})
         started.put(CPU_POLICIES, {"metadata": {"name": "fast"}})
+        web = {"metadata": {"name": "web", "namespace": "default"}}
+        started.put(WORKLOAD_RESOURCES["Deployment"], web)
         started.put(NAMESPACES, {"metadata": {"name": "shop"}})
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig(started.url, tmp_path)))
         yield started
@@ -94,6 +98,8 @@ async def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterat
         (["explain", "policy/"], ["policy/fast"]),
         (["explain", "node", "work"], ["worker-1", "worker-2"]),
         (["explain", "f"], ["fast"]),
+        (["explain", "deploy/"], ["deploy/web"]),
+        (["explain", "sts", ""], []),
         (["check", "web"], ["web-0"]),
         (["check", "policy/"], []),
     ],
