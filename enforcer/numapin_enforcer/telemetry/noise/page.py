@@ -11,6 +11,7 @@ from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.telemetry.noise.look import Look, Looker
 from numapin_enforcer.telemetry.noise.tasks import Task
 from numapin_enforcer.telemetry.samples.containers import MOST_THREADS
+from numapin_enforcer.telemetry.samples.interrupts import Interrupt
 from numapin_enforcer.telemetry.samples.overlap import ExclusiveContainer
 
 COST_SHARE: Final = 0.02
@@ -40,23 +41,22 @@ class CpuPage:
         if self._text and self._clock.monotonic() < self._until_seconds:
             return self._text
         began_seconds = time.thread_time()
-        self._text = json.dumps(self._page(self._looker.look(self._last)), separators=(",", ":"))
+        self._text = "".join(self._page(self._looker.look(self._last)))
         spent_seconds = time.thread_time() - began_seconds
         self._until_seconds = self._clock.monotonic() + spent_seconds / COST_SHARE
         return self._text
 
-    def _page(self, look: Look) -> Json:
-        return {
+    def _page(self, look: Look) -> Iterator[str]:
+        """The page in pieces: it may have half a million counts."""
+        head = {
             "takenSeconds": self._clock.monotonic(),
             "containers": [self._container(one, threads) for one, threads in look.containers],
             "cpus": list(self._cpus(look.cpus)),
-            "interrupts": [
-                {"number": one.number, "name": one.name, "counts": dict(one.counts)}
-                for one in look.interrupts
-            ],
-            "tasks": list(map(_task, look.tasks.found)),
             "tasksComplete": look.tasks.complete,
         }
+        yield _json(head)[:-1]
+        yield f',"interrupts":[{",".join(map(_interrupt, look.interrupts))}]'
+        yield f',"tasks":[{",".join(map(_task, look.tasks.found))}]}}'
 
     def _container(self, one: ExclusiveContainer, threads: Sequence[int]) -> Json:
         """One container, with the counters of its threads: they begin and end between two pages."""
@@ -83,13 +83,23 @@ class CpuPage:
             yield {"cpu": cpu, "ranSeconds": ran.get(cpu), "slices": slices.get(cpu)}
 
 
-def _task(one: Task) -> Json:
-    return {
-        "id": one.id,
-        "startTicks": one.stat.start_ticks,
-        "name": one.stat.name,
-        "kernel": one.stat.is_kernel,
-        "cpu": one.stat.cpu,
-        "ranSeconds": one.times.ran_seconds,
-        "slices": one.times.slices,
-    }
+def _interrupt(one: Interrupt) -> str:
+    return _json({"number": one.number, "name": one.name, "counts": dict(one.came())})
+
+
+def _task(one: Task) -> str:
+    return _json(
+        {
+            "id": one.id,
+            "startTicks": one.stat.start_ticks,
+            "name": one.stat.name,
+            "kernel": one.stat.is_kernel,
+            "cpu": one.stat.cpu,
+            "ranSeconds": one.times.ran_seconds,
+            "slices": one.times.slices,
+        }
+    )
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"))

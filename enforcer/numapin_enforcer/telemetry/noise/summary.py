@@ -7,6 +7,7 @@ from typing import Final
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import Disturbance
 from numapin_enforcer.telemetry.noise.look import Look
+from numapin_enforcer.telemetry.samples.interrupts import increases
 
 TASK_SHARE: Final = 0.001
 """A task disturbs a CPU if it uses more of it than this."""
@@ -86,10 +87,6 @@ def _tasks(last: Look, look: Look, seconds: float) -> Iterator[tuple[_Key, int]]
 
 
 def _came(last: Look, look: Look, seconds: float) -> Iterator[tuple[_Key, int]]:
-    known = {(one.number, one.name): one.counts for one in last.interrupts}
-    for one in look.interrupts:
-        before = known.get((one.number, one.name), {})
-        for cpu, count in one.counts.items():
-            is_new = cpu not in last.cpus
-            if not is_new and count - before.get(cpu, 0) > INTERRUPTS_PER_SECOND * seconds:
-                yield ("Interrupt", one.name), cpu
+    for one, cpu, count in increases(last.interrupts, look.interrupts, last.cpus):
+        if count > INTERRUPTS_PER_SECOND * seconds:
+            yield ("Interrupt", one.name), cpu

@@ -9,6 +9,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
 from numapin_enforcer.telemetry.samples.accumulated import Excess, Increases
+from numapin_enforcer.telemetry.samples.interrupts import Interrupt, increases
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
 from numapin_enforcer.telemetry.samples.overlap import ExclusiveContainer, by_cpus
 from numapin_enforcer.telemetry.table import (
@@ -38,7 +39,8 @@ class CpuSamples:
         self._due_seconds = 0.0
         self._cpus, self._has_slices = CpuSet(), False
         self._slices, self._own = Increases[int](), Increases[tuple[str, int]]()
-        self._came, self._moved = Increases[tuple[int, str]](), Increases[tuple[str, int]]()
+        self._moved = Increases[tuple[str, int]]()
+        self._came: tuple[Interrupt, ...] = ()
         self._began: dict[str, float] = {}
         self._excess: dict[tuple[tuple[str, ...], CpuSet], Excess] = {}
         self._switches: dict[int, int] = defaultdict(int)
@@ -86,14 +88,10 @@ class CpuSamples:
             self._switches[cpu] += int(increase) if cpu in known else 0
 
     def _note_interrupts(self, cpus: CpuSet, known: CpuSet) -> None:
-        now: dict[tuple[int, str], float] = defaultdict(float)
-        for one in self._counters.interrupts(cpus):
-            for cpu, count in one.counts.items():
-                now[cpu, one.name] += count
-        for (cpu, name), increase in self._came.since_last(now).items():
-            if cpu in known and increase:
-                self._interrupts[cpu] += int(increase)
-                self._named[self._label(name)] += int(increase)
+        before, self._came = self._came, tuple(self._counters.interrupts(cpus))
+        for one, cpu, increase in increases(before, self._came, known):
+            self._interrupts[cpu] += increase
+            self._named[self._label(one.name)] += increase
 
     def _label(self, name: str) -> str:
         """The name, or that of all others once the metric has as many series as it may have."""

@@ -1,6 +1,7 @@
-"""Reads /proc/interrupts for some CPUs. Does no I/O."""
+"""Reads /proc/interrupts for some CPUs, and compares it. Does no I/O."""
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -20,17 +21,18 @@ class Interrupt(NamedTuple):
     Attributes:
         number: of a device, or the kernel's letters for another one, such as LOC.
         name: the drivers that it belongs to, or what it is; escaped.
-        counts: by CPU; those that are 0 are left out.
+        cpus: the CPUs where it came.
+        counts: of each of them, 32 bits as in the kernel: a machine may have half a million.
     """
 
     number: str
     name: str
-    counts: Mapping[int, int]
+    cpus: "array[int]"
+    counts: "array[int]"
 
-    @property
-    def is_of_device(self) -> bool:
-        """Whether it may be sent to other CPUs by /proc/irq."""
-        return self.number.isdecimal()
+    def came(self) -> Iterator[tuple[int, int]]:
+        """The CPUs where it came, each with its count."""
+        return zip(self.cpus, self.counts, strict=True)
 
 
 def parse_interrupts(lines: Iterable[bytes], cpus: CpuSet) -> Iterator[Interrupt]:
@@ -42,16 +44,40 @@ def parse_interrupts(lines: Iterable[bytes], cpus: CpuSet) -> Iterator[Interrupt
     rows = iter(lines)
     columns = [int(one[3:]) for one in next(rows, b"").split() if one[3:].isdigit()]
     wanted = [(index, cpu) for index, cpu in enumerate(columns) if cpu in cpus]
+    if not wanted:
+        return
     for _, row in zip(range(MOST_ROWS), rows, strict=False):
         number, _, rest = row.partition(b":")
         fields = rest.split(None, len(columns))
-        if not wanted or len(fields) < len(columns):
+        if len(fields) < len(columns):
             continue
-        counts = {cpu: fields[index] for index, cpu in wanted if fields[index] != b"0"}
-        if counts and all(one.isdigit() for one in counts.values()):
+        came = [(cpu, fields[index]) for index, cpu in wanted if fields[index] != b"0"]
+        try:
+            counts = array("I", [int(text) for _, text in came])
+        except (ValueError, OverflowError):
+            continue
+        if came:
             about = fields[-1] if len(fields) > len(columns) else number
-            yield Interrupt(
-                escaped(number.strip())[:MOST_NAME],
-                escaped(_GAP.split(about.strip())[-1])[:MOST_NAME],
-                {cpu: int(one) for cpu, one in counts.items()},
-            )
+            name = escaped(_GAP.split(about.strip())[-1])[:MOST_NAME]
+            cpus_of = array("H", [cpu for cpu, _ in came])
+            yield Interrupt(escaped(number.strip())[:MOST_NAME], name, cpus_of, counts)
+
+
+def increases(
+    before: Iterable[Interrupt], after: Iterable[Interrupt], known: CpuSet
+) -> Iterator[tuple[Interrupt, int, int]]:
+    """How often each interrupt came since, with the CPU.
+
+    Args:
+        before: an earlier reading.
+        after: the later one.
+        known: the CPUs of both. What is not in the earlier one had not come there yet.
+    """
+    rows = {(one.number, one.name): one for one in before}
+    for one in after:
+        was = rows.get((one.number, one.name))
+        counts: Mapping[int, int] = dict(was.came()) if was is not None else {}
+        for cpu, count in one.came():
+            increase = count - counts.get(cpu, 0)
+            if increase > 0 and cpu in known:
+                yield one, cpu, increase

@@ -17,6 +17,7 @@ from numapin_enforcer.telemetry.noise.tasks import Task, TaskReader, Tasks
 from numapin_enforcer.telemetry.samples.interrupts import Interrupt
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters, ThreadTimes
 from support.fakes.manual_clock import ManualClock
+from support.values.kernel_rows import interrupt
 from support.values.specs_and_trees import (
     EXCLUSIVE,
     NAMES,
@@ -56,7 +57,7 @@ class Counters(KernelCounters):
         return self.slices
 
     def interrupts(self, cpus: CpuSet) -> Iterator[Interrupt]:
-        yield Interrupt("24", "eth0", dict.fromkeys(cpus, 3))
+        yield interrupt("24", "eth0", dict.fromkeys(cpus, 3))
 
 
 @dataclass

@@ -18,8 +18,9 @@ from numapin_enforcer.telemetry.noise.summary import (
     Summary,
 )
 from numapin_enforcer.telemetry.noise.tasks import Task, Tasks
-from numapin_enforcer.telemetry.samples.interrupts import MOST_NAME, Interrupt
+from numapin_enforcer.telemetry.samples.interrupts import MOST_NAME
 from numapin_enforcer.telemetry.samples.kernel_counters import ThreadTimes
+from support.values.kernel_rows import interrupt
 
 MINUTE = 60.0
 
@@ -31,7 +32,7 @@ def task(name: str, cpu: int, ran: float, *, id_: int = 7, kernel: bool = False)
 def look(
     *tasks: Task, interrupts: Mapping[str, Mapping[int, int]] | None = None, cpus: str = "4-5"
 ) -> Look:
-    rows = (Interrupt("24", name, counts) for name, counts in (interrupts or {}).items())
+    rows = (interrupt("24", name, counts) for name, counts in (interrupts or {}).items())
     return Look((), CpuSet.parse(cpus), Tasks(tasks, complete=True), tuple(rows))
 
 

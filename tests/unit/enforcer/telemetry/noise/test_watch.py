@@ -12,8 +12,8 @@ from numapin_enforcer.telemetry.noise import watch
 from numapin_enforcer.telemetry.noise.look import Look, Looker
 from numapin_enforcer.telemetry.noise.tasks import Tasks
 from numapin_enforcer.telemetry.noise.watch import NoiseWatch
-from numapin_enforcer.telemetry.samples.interrupts import Interrupt
 from support.real.waiting import eventually
+from support.values.kernel_rows import interrupt
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Interrupted(Looker):
 
     def look(self, last: Converged) -> Look:
         self.looks.append(last)
-        came = Interrupt("24", "eth0", {4: 1000 * len(self.looks)})
+        came = interrupt("24", "eth0", {4: 1000 * len(self.looks)})
         return Look((), CpuSet((4,)), Tasks((), complete=True), (came,))
 
 

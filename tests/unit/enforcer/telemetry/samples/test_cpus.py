@@ -20,6 +20,7 @@ from numapin_enforcer.telemetry.table import (
     MIGRATIONS,
 )
 from support.fakes.manual_clock import ManualClock
+from support.values.kernel_rows import interrupt
 from support.values.specs_and_trees import assigned
 
 
@@ -40,7 +41,7 @@ class Counters(KernelCounters):
     def interrupts(self, cpus: CpuSet) -> Iterator[Interrupt]:
         for name, counts in self.came.items():
             mine = {cpu: count for cpu, count in counts.items() if cpu in cpus}
-            yield Interrupt("1", name, mine)
+            yield interrupt("1", name, mine)
 
 
 def container(cpus: str, path: str = "c1") -> ExclusiveContainer:

@@ -141,7 +141,7 @@ def test_interrupts_are_those_of_the_named_file(tmp_path: Path) -> None:
     write(tmp_path, {"host": "  CPU0  CPU1\n  5:  7  8  GIC  1 Edge     eth0\n"})
     mounts = Mounts(Version.V2, tmp_path, None)
     counters = KernelCounters(mounts, tmp_path, tmp_path / "host")
-    assert [dict(one.counts) for one in counters.interrupts(CpuSet((1,)))] == [{1: 8}]
+    assert [dict(one.came()) for one in counters.interrupts(CpuSet((1,)))] == [{1: 8}]
     assert [*KernelCounters(mounts, tmp_path).interrupts(CpuSet((1,)))] == []
 
 
