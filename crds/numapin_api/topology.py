@@ -104,12 +104,20 @@ class DeviceName:
     pci: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PciRoot:
+    """A PCI root complex, such as `pci0000:3a`, and the NUMA nodes of the devices below it."""
+
+    name: str
+    numa_nodes: MemSet
+
+
 @dataclass(frozen=True)
 class Topology:
     """One machine: its online CPUs and its online NUMA nodes, each by ascending id.
 
     `withheld` are online CPUs that the node's pods may not use; they are not in `cpus`. `names` are
-    those of devices on a PCI bus.
+    those of devices on a PCI bus. `pci_roots` are those whose NUMA nodes are known.
     """
 
     cpus: tuple[Cpu, ...]
@@ -120,12 +128,13 @@ class Topology:
     warnings: tuple[str, ...] = ()
     withheld: CpuSet = CpuSet()
     names: tuple[DeviceName, ...] = ()
+    pci_roots: tuple[PciRoot, ...] = ()
 
     @cached_property
     def _hash(self) -> int:
         sizes = tuple((node.id, node.memory_bytes, node.distances) for node in self.numa_nodes)
         others = (self.offline, self.isolated, self.pci, self.names, self.warnings, self.withheld)
-        return hash((self.cpus, sizes, *others))
+        return hash((self.cpus, sizes, *others, self.pci_roots))
 
     def __hash__(self) -> int:
         """Computed once: a topology has hundreds of CPUs, and results are cached by topology."""

@@ -14,6 +14,7 @@ from numapin_api.hardware.limits import (
     MAX_NAMES,
     MAX_NODES_WITH_FREE_PAGES,
     MAX_PAGE_SIZES,
+    MAX_PCI_ROOTS,
     MAX_WARNINGS,
     WARNING_LENGTH,
 )
@@ -57,6 +58,9 @@ def compact_topology(topology: Topology) -> Wire:
     if topology.names:
         names = topology.names[:MAX_NAMES]
         status["names"] = [f"{one.name}={','.join(one.pci)}" for one in names]
+    if topology.pci_roots:
+        roots = topology.pci_roots[:MAX_PCI_ROOTS]
+        status["pciRoots"] = [f"{one.name}={one.numa_nodes}" for one in roots]
     return status
 
 
@@ -91,6 +95,9 @@ def _warnings(topology: Topology, devices: int, *, knows_distances: bool) -> lis
     if len(topology.names) > MAX_NAMES:
         more = len(topology.names) - MAX_NAMES
         left_out.append(f"too many network interfaces and disks: {more} are not reported by name")
+    if len(topology.pci_roots) > MAX_PCI_ROOTS:
+        more = len(topology.pci_roots) - MAX_PCI_ROOTS
+        left_out.append(f"too many PCI root complexes: {more} are not reported")
     room = MAX_WARNINGS - len(left_out)
     if len(texts) > room:
         texts = [*texts[: room - 1], f"and {len(texts) - room + 1} more warnings"]

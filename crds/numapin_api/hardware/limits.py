@@ -9,7 +9,7 @@ TOPOLOGY_BYTES: Final = 128 << 10
 
 Real machines need 1 to 6 kB. 8,192 CPUs in pairs of threads are 49 kB, the distances of 64 NUMA
 nodes 12 kB, 1,024 PCI devices 25 kB, 256 names of devices with one address each 10 kB, all warnings
-16 kB. See `SPEC_BYTES` for the other parts of the object.
+16 kB, 256 PCI roots 7 kB. See `SPEC_BYTES` for the other parts of the object.
 """
 
 MAX_CPUS: Final = MAX_ID + 1
@@ -20,6 +20,10 @@ MAX_BYTES: Final = 1 << 60
 
 MAX_DEVICES: Final = 1024
 MAX_NAMES: Final = 256
+MAX_PCI_ROOTS: Final = 256
+MAX_ROOT_NODES: Final = 8
+"""NUMA nodes of the devices below one PCI root; more say nothing of where a device is."""
+
 MAX_PATHS: Final = 4
 """PCI functions of one disk; it has several with NVMe multipath."""
 
@@ -39,6 +43,7 @@ MAX_NODES_WITH_FREE_PAGES: Final = 64
 """NUMA nodes with huge pages whose free ones are reported; at most some 16 kB."""
 
 PCI_ADDRESS: Final = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+PCI_ROOT: Final = r"pci[0-9a-f]{4,8}:[0-9a-f]{2}"
 DEVICE_NAME: Final = (
     rf"^(net/[A-Za-z0-9_.:@-]{{1,15}}|block/[A-Za-z0-9_.:!-]{{1,31}})="
     rf"{PCI_ADDRESS}(,{PCI_ADDRESS})*$"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from numapin_api.cpuset import MAX_ID, CpuSet
+from numapin_api.cpuset import MAX_ID, CpuSet, MemSet
 from numapin_api.invalid import invalid_fields
 from numapin_api.topology import (
     NO_CACHE,
@@ -16,6 +16,7 @@ from numapin_api.topology import (
     DeviceName,
     NumaNode,
     PciDevice,
+    PciRoot,
     Topology,
     default_distances,
     page_size_bytes,
@@ -76,6 +77,11 @@ def machine_document(topology: Topology) -> dict[str, Any]:
         **(
             {"names": {one.name: list(one.pci) for one in topology.names}} if topology.names else {}
         ),
+        **(
+            {"pciRoots": {one.name: str(one.numa_nodes) for one in topology.pci_roots}}
+            if topology.pci_roots
+            else {}
+        ),
     }
 
 
@@ -132,6 +138,7 @@ class _Machine(_Part):
     withheld: CpuSet = Field(CpuSet(), alias="withheldCPUs")
     pci: tuple[_PciDevice, ...] = ()
     names: dict[str, tuple[str, ...]] = {}
+    pci_roots: dict[str, MemSet] = {}
 
     def topology(self) -> Topology:
         """The machine as values, by ascending ids."""
@@ -153,6 +160,7 @@ class _Machine(_Part):
             pci=tuple(PciDevice(pci.address, pci.pci_class[2:], pci.numa_node) for pci in self.pci),
             withheld=self.withheld,
             names=tuple(DeviceName(name, pci) for name, pci in self.names.items()),
+            pci_roots=tuple(PciRoot(name, nodes) for name, nodes in self.pci_roots.items()),
         )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import PciGroup, TopologyStatus
 from numapin_api.hardware.status_consistency import check_topology
-from numapin_api.topology import NO_CACHE, Cpu, DeviceName, NumaNode, PciDevice, Topology
+from numapin_api.topology import NO_CACHE, Cpu, DeviceName, NumaNode, PciDevice, PciRoot, Topology
 
 MODELS: Final = 64
 """Models of machines whose CPUs are remembered."""
@@ -46,6 +46,7 @@ def restore_topology(status: TopologyStatus) -> Topology:
         warnings=status.warnings,
         withheld=status.withheld or CpuSet(),
         names=tuple(map(_device_name, status.names or ())),
+        pci_roots=tuple(map(_pci_root, status.pci_roots or ())),
     )
 
 
@@ -73,3 +74,8 @@ def _pci_devices(groups: Iterable[PciGroup]) -> Iterable[PciDevice]:
 def _device_name(text: str) -> DeviceName:
     name, _, addresses = text.partition("=")
     return DeviceName(name, tuple(addresses.split(",")))
+
+
+def _pci_root(text: str) -> PciRoot:
+    name, _, numa_nodes = text.partition("=")
+    return PciRoot(name, MemSet.parse(numa_nodes))

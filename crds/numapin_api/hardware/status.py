@@ -15,7 +15,10 @@ from numapin_api.hardware.limits import (
     MAX_NODES_WITH_FREE_PAGES,
     MAX_NUMA_NODES,
     MAX_PAGE_SIZES,
+    MAX_PCI_ROOTS,
+    MAX_ROOT_NODES,
     MAX_WARNINGS,
+    PCI_ROOT,
     WARNING_LENGTH,
 )
 from numapin_api.meta.wire import NOT_NULL, WireModel, atomic_list
@@ -95,6 +98,13 @@ class PciGroup(WireModel):
 
 
 DeviceNameText = Annotated[str, Field(max_length=128, pattern=DEVICE_NAME)]
+PciRootText = Annotated[
+    str,
+    Field(
+        max_length=128,
+        pattern=rf"^{PCI_ROOT}=[0-9]{{1,4}}([,-][0-9]{{1,4}}){{0,{MAX_ROOT_NODES - 1}}}$",
+    ),
+]
 
 
 class TopologyStatus(WireModel):
@@ -144,6 +154,13 @@ class TopologyStatus(WireModel):
         description="The network interfaces and disks on a PCI bus, each with its addresses, such "
         "as net/ens1f0=0000:3b:00.0.",
         max_length=MAX_NAMES,
+        json_schema_extra=atomic_list() | {"nullable": False},
+    )
+    pci_roots: Annotated[tuple[PciRootText, ...] | None, NOT_NULL] = Field(
+        default=None,
+        description="The PCI root complexes, each with the NUMA nodes of the devices below it, such "
+        "as pci0000:3a=0.",
+        max_length=MAX_PCI_ROOTS,
         json_schema_extra=atomic_list() | {"nullable": False},
     )
     warnings: tuple[Annotated[str, Field(max_length=WARNING_LENGTH)], ...] = Field(

@@ -6,7 +6,7 @@ A schema cannot express these rules, and an enforcer that breaks one stalls its 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, ListFormatError, MemSet
 from numapin_api.hardware.limits import MAX_BYTES
 from numapin_api.hardware.status import NumaNodeStatus, TopologyStatus
 from numapin_api.topology import page_size_bytes, page_size_name
@@ -46,6 +46,11 @@ def _faults(status: TopologyStatus) -> Iterator[tuple[str, str]]:
     for field, cpus in (("offline", status.offline), ("withheld", status.withheld or CpuSet())):
         if both := cpus & online:
             yield field, f"CPUs {both} are in numaNodes too"
+    for index, root in enumerate(status.pci_roots or ()):
+        try:
+            MemSet.parse(root.partition("=")[2])
+        except ListFormatError as error:
+            yield f"pciRoots[{index}]", str(error)
     for index, node in enumerate(status.numa_nodes):
         yield from _numa_faults(f"numaNodes[{index}]", node, len(numa_nodes))
 

@@ -19,7 +19,7 @@ from numapin_enforcer.hardware.sysfs.numa import (
     read_online_nodes,
     read_single_node,
 )
-from numapin_enforcer.hardware.sysfs.pci import read_pci
+from numapin_enforcer.hardware.sysfs.pci import read_pci, read_pci_roots
 from numapin_enforcer.hardware.sysfs.remarks import Remarks
 from numapin_enforcer.hardware.sysfs.sysfs_tree import CPU_FOLDER, SysfsTree
 
@@ -67,7 +67,13 @@ def discover(sysfs: Path = Path("/sys"), procfs: Path = Path("/proc")) -> Topolo
     bare = Topology(_cpus(facts, homes), numa_nodes, facts.offline, facts.isolated)
     pci = read_pci(tree, bare.numa_cpus)
     warnings = (*remarks.texts(), *crossings(bare))
-    return replace(bare, pci=pci, warnings=warnings, names=read_names(tree))
+    return replace(
+        bare,
+        pci=pci,
+        warnings=warnings,
+        names=read_names(tree),
+        pci_roots=read_pci_roots(tree, pci),
+    )
 
 
 def _cpus(facts: CpuFacts, homes: dict[int, int]) -> tuple[Cpu, ...]:

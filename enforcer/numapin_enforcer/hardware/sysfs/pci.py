@@ -1,20 +1,24 @@
-"""PCI functions and the NUMA node that each is attached to.
+"""PCI functions and the NUMA node that each is attached to, and the root complexes above them.
 
-Source: Documentation/ABI/testing/sysfs-bus-pci in the Linux source.
+A link of `bus/pci/devices` begins with the root complex. Drivers of devices name it in the same way
+(`resource.kubernetes.io/pcieRoot`), also for a device whose own bus is below another device (VMD).
+Source: Documentation/ABI/testing/sysfs-bus-pci in the Linux source; Kubernetes v1.36,
+dynamic-resource-allocation/deviceattribute, `resolvePCIeRoot`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
-from numapin_api.hardware.limits import PCI_ADDRESS
-from numapin_api.topology import PciDevice
+from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.hardware.limits import MAX_ROOT_NODES, PCI_ADDRESS, PCI_ROOT
+from numapin_api.topology import PciDevice, PciRoot
 from numapin_enforcer.hardware.sysfs.sysfs_tree import SysfsTree
 
 _DEVICES: Final = "bus/pci/devices"
 _CLASS = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{2}", re.ASCII)
 _ADDRESS = re.compile(PCI_ADDRESS, re.ASCII)
+_ROOT = re.compile(rf"/devices/({PCI_ROOT})/", re.ASCII)
 
 
 def read_pci(tree: SysfsTree, numa_cpus: Mapping[int, CpuSet]) -> tuple[PciDevice, ...]:
@@ -30,6 +34,20 @@ def read_pci(tree: SysfsTree, numa_cpus: Mapping[int, CpuSet]) -> tuple[PciDevic
             continue
         devices.append(PciDevice(address, pci_class[1].lower(), _locate(tree, folder, numa_cpus)))
     return tuple(devices)
+
+
+def read_pci_roots(tree: SysfsTree, devices: Iterable[PciDevice]) -> tuple[PciRoot, ...]:
+    """The root complexes above these devices, by name; those without known NUMA nodes are not."""
+    found: dict[str, set[int]] = {}
+    for device in devices:
+        root = _ROOT.search(tree.link(f"{_DEVICES}/{device.address}"))
+        if root is not None and device.numa_node is not None:
+            found.setdefault(root[1], set()).add(device.numa_node)
+    return tuple(
+        PciRoot(name, MemSet(nodes))
+        for name, nodes in sorted(found.items())
+        if len(nodes) <= MAX_ROOT_NODES
+    )
 
 
 def _locate(tree: SysfsTree, folder: str, numa_cpus: Mapping[int, CpuSet]) -> int | None:

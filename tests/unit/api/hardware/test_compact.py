@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.compact import MAX_NODES_WITH_DISTANCES, compact_topology
-from numapin_api.hardware.limits import MAX_DEVICES, MAX_NAMES, MAX_WARNINGS
+from numapin_api.hardware.limits import MAX_DEVICES, MAX_NAMES, MAX_PCI_ROOTS, MAX_WARNINGS
 from numapin_api.hardware.machine_file import format_machine, parse_machine
 from numapin_api.hardware.restore import restore_topology
 from numapin_api.hardware.status import TopologyStatus
-from numapin_api.topology import NO_CACHE, Cpu, DeviceName, NumaNode, PciDevice, Topology
+from numapin_api.hardware.status_consistency import TopologyError
+from numapin_api.topology import NO_CACHE, Cpu, DeviceName, NumaNode, PciDevice, PciRoot, Topology
 
 TWO_NODES = Topology(
     cpus=tuple(
@@ -177,6 +178,36 @@ def test_too_many_names_are_left_out_and_counted() -> None:
     assert len(cut.names or ()) == MAX_NAMES
     (warning,) = cut.warnings
     assert warning == "too many network interfaces and disks: 2 are not reported by name"
+
+
+def test_pci_roots_are_reported_and_read_back() -> None:
+    roots = (PciRoot("pci0000:3a", MemSet((0,))), PciRoot("pci10000:00", MemSet((0, 1))))
+    machine = replace(TWO_NODES, pci_roots=roots)
+    assert compact_topology(machine)["pciRoots"] == ["pci0000:3a=0", "pci10000:00=0-1"]
+    assert restore_topology(reported(machine)).pci_roots == roots
+    assert hash(machine) != hash(TWO_NODES)
+    assert parse_machine(format_machine(machine), "file").pci_roots == roots
+
+
+@pytest.mark.parametrize("text", ["pci0000:3a", "pci0000:3a=", "0000:3a=0", "pci0000:3a=0 1"])
+def test_a_pci_root_that_no_enforcer_reports_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        TopologyStatus.model_validate({"pciRoots": [text]})
+
+
+@pytest.mark.parametrize("text", ["pci0000:3a=2-1", "pci0000:3a=9999"])
+def test_a_pci_root_near_what_is_no_list_contradicts_itself(text: str) -> None:
+    status = reported(TWO_NODES).model_copy(update={"pci_roots": (text,)})
+    with pytest.raises(TopologyError, match=r"^pciRoots\[0\]: "):
+        restore_topology(status)
+
+
+def test_too_many_pci_roots_are_left_out_and_counted() -> None:
+    numbers = range(MAX_PCI_ROOTS + 2)
+    roots = tuple(PciRoot(f"pci{number:04x}:00", MemSet((0,))) for number in numbers)
+    cut = reported(replace(of_numa_nodes(1), pci_roots=roots))
+    assert len(cut.pci_roots or ()) == MAX_PCI_ROOTS
+    assert cut.warnings == ("too many PCI root complexes: 2 are not reported",)
 
 
 def test_too_many_warnings_are_counted_and_what_is_left_out_comes_first() -> None:
