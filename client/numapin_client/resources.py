@@ -81,6 +81,9 @@ EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=Tr
 RESOURCE_CLAIMS: Final = Resource(
     "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True
 )
+RESOURCE_SLICES: Final = Resource(
+    "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False
+)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 CONTROLLER_REVISIONS: Final = Resource(
     "apps", "v1", "controllerrevisions", "ControllerRevision", namespaced=True

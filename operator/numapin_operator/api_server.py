@@ -1,6 +1,6 @@
 """The API server as the operator reads and writes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from numapin_api import names
@@ -18,6 +18,7 @@ from numapin_client.resources import (
     NODES,
     PODS,
     RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Json,
     Key,
     Resource,
@@ -29,6 +30,7 @@ from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.informers import decode_pod
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import NodeView, PolicyView
+from numapin_operator.observe.resource_slices import DeviceId, Places, PublishedDevices
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -37,6 +39,12 @@ LIST_ATTEMPTS: Final = 5
 
 LIST_CHUNK: Final = 50
 """Objects in one answer to a list: an answer is parsed in one step of the event loop."""
+
+SLICE_CHUNK: Final = 4
+"""Of up to 128 devices each."""
+
+MOST_SLICES: Final = 256
+"""Of one driver that are read for one node; with more, devices may stay unknown."""
 
 
 class ApiCluster:
@@ -95,6 +103,19 @@ class ApiCluster:
     async def read_claim(self, key: Key) -> ClaimView | None:
         """One ResourceClaim, as of now."""
         return ClaimView.decode(await self._api.get(RESOURCE_CLAIMS, key))
+
+    async def read_places(self, node: str, devices: Collection[DeviceId]) -> Places:
+        """Read the slices of the node; those of no node only for devices that are not in these.
+
+        Each list is of one driver, and the API server has an index of the nodes.
+        """
+        found: dict[DeviceId, tuple[str, ...]] = {}
+        for name in (node, ""):
+            missing = [one for one in devices if one not in found]
+            if missing:
+                selector = f"spec.nodeName={name},spec.driver={missing[0].driver}"
+                found |= await self._read_slices(selector, missing)
+        return found
 
     async def create_assignment(
         self, node: NodeView, spec: NodeAssignmentSpec, *, as_lines: bool = False
@@ -243,6 +264,18 @@ class ApiCluster:
         patch = {"metadata": {"uid": uid, "annotations": {name: text}}}
         manager = names.OPERATOR_FIELD_MANAGER
         await self._api.merge_patch(PODS, pod, patch, field_manager=manager)
+
+    async def _read_slices(self, selector: str, devices: Collection[DeviceId]) -> Places:
+        published, slices, count = PublishedDevices(devices), Slices(), 0
+        source = Source(RESOURCE_SLICES, field_selector=selector)
+        chunks = ChunkedList(self._api, source, SLICE_CHUNK)
+        while not chunks.ended and count < MOST_SLICES:
+            items = (await chunks.read()).items
+            count += len(items)
+            for item in items:
+                published.take_in(item)
+                await slices.rest()
+        return published.places
 
     async def _list_policies_once(self) -> Listed[PolicyView]:
         states: list[PolicyView] = []

@@ -1,6 +1,6 @@
 """What the operator reads and writes, whatever the API server is. Does no I/O."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from numapin_client.resources import Json, Key, Resource
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import NodeView, PolicyView
+from numapin_operator.observe.resource_slices import DeviceId, Places
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -58,6 +59,12 @@ class Cluster(Protocol):
         """One ResourceClaim; None if nothing is allocated for it.
 
         Raises NotFoundError too: the claim is gone, or the API server has no such kind.
+        """
+
+    async def read_places(self, node: str, devices: Collection[DeviceId]) -> Places:
+        """Where devices of one driver are, those of which something is known.
+
+        Raises NotFoundError if the API server has no such kind.
         """
 
     async def create_assignment(

@@ -16,7 +16,7 @@ from numapin_client.resources import Key
 from numapin_operator.observe.assignments.hardware import Hardware
 from numapin_operator.observe.assignments.view import AssignmentView, Reported
 from numapin_operator.observe.cache import ClusterState
-from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
+from numapin_operator.observe.pods.claims import ClaimView, with_claims
 from numapin_operator.observe.pods.parser import parse_stored_pod
 from numapin_operator.observe.records import NodeView, PolicyView, slim_labels
 from numapin_operator.placement import PodView
@@ -209,7 +209,7 @@ def _with_claims(pod: PodView, manifest: Manifest, objects: Objects) -> PodView:
             )
         if view := ClaimView.decode(claim.content):
             claims[name] = view
-    return with_cpu_claims(pod, claims)
+    return with_claims(pod, claims)
 
 
 def _bound(pod: PodView, manifest: Manifest, default: str, number: int) -> PodView:

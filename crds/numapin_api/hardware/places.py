@@ -5,6 +5,7 @@ Does no I/O.
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -33,6 +34,18 @@ class Near(NamedTuple):
 
     required: str
     preferred: str
+
+
+class ClaimedDevice(NamedTuple):
+    """A device that a container has by a ResourceClaim.
+
+    `name` is that of its pool and its own. `places` are those that its driver names, the most
+    reliable first; None if nothing is known of the device.
+    """
+
+    driver: str
+    name: str
+    places: tuple[str, ...] | None
 
 
 class PlaceError(ValueError):
@@ -83,6 +96,14 @@ def numa_nodes_at(topology: Topology, places: Iterable[str]) -> MemSet:
     return found
 
 
+def first_known(topology: Topology, places: Iterable[str]) -> MemSet:
+    """The NUMA nodes of the first place of which the machine knows them; none if of none."""
+    for place in places:
+        with suppress(PlaceError):
+            return numa_nodes_at(topology, (place,))
+    return MemSet()
+
+
 def _read(topology: Topology) -> _Known:
     of_cpu = {cpu.id: cpu.numa_node for cpu in topology.cpus}
     of_pci = {
@@ -94,7 +115,8 @@ def _read(topology: Topology) -> _Known:
         found[f"socket/{socket}"] = MemSet(of_cpu[cpu] for cpu in cpus)
     for device in topology.names:
         found[device.name] = MemSet.union(of_pci.get(one, MemSet()) for one in device.pci)
-    return found | {f"pci/{address}": at for address, at in of_pci.items()}
+    found |= {f"pci/{address}": at for address, at in of_pci.items()}
+    return found | {f"pci/{root.name}": root.numa_nodes for root in topology.pci_roots}
 
 
 def _has(place: str, known: Iterable[str]) -> str:

@@ -158,8 +158,8 @@ class TopologyStatus(WireModel):
     )
     pci_roots: Annotated[tuple[PciRootText, ...] | None, NOT_NULL] = Field(
         default=None,
-        description="The PCI root complexes, each with the NUMA nodes of the devices below it, such "
-        "as pci0000:3a=0.",
+        description="The PCI root complexes, each with the NUMA nodes of the devices below it, "
+        "such as pci0000:3a=0.",
         max_length=MAX_PCI_ROOTS,
         json_schema_extra=atomic_list() | {"nullable": False},
     )

@@ -8,7 +8,7 @@ from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.mirror_pods import with_static_uids
 from numapin_operator.observe.records import PolicyView
-from numapin_operator.placement import PodView, with_named
+from numapin_operator.placement import PodView, with_claimed, with_named
 from numapin_operator.policies.selection import mark_selected
 
 
@@ -40,7 +40,7 @@ def picture_of(
         name,
         state.nodes.get(name),
         ranked,
-        _with_devices(state.assignments.get(name), pods),
+        with_claimed_devices(_with_devices(state.assignments.get(name), pods), pods),
         pods,
         release_delay=state.release_delay_of(name),
         lost=state.lost.get(name),
@@ -59,6 +59,24 @@ def _with_devices(
         return assignment
     status = replace(assignment.status, devices=with_named(devices, pods))
     return replace(assignment, status=status)
+
+
+def with_claimed_devices(
+    assignment: AssignmentView | None, pods: Sequence[PodView]
+) -> AssignmentView | None:
+    """The assignment, with the devices of pods' ResourceClaims beside those that its node reports.
+
+    Args:
+        assignment: the assignment, without them so far.
+        pods: the pods of its node, with their claims.
+    """
+    if assignment is None or assignment.topology is None:
+        return assignment
+    before = assignment.status.devices
+    devices = with_claimed(before, pods, assignment.topology)
+    if devices is before:
+        return assignment
+    return replace(assignment, status=replace(assignment.status, devices=devices))
 
 
 def pods_on(state: ClusterState, name: str, late: Sequence[PodView] = ()) -> tuple[PodView, ...]:

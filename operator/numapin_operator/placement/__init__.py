@@ -17,6 +17,7 @@ from numapin_operator.placement.assignment.moving import (
     noticed,
 )
 from numapin_operator.placement.cpumanager.crossing import crossing_groups
+from numapin_operator.placement.devicemanager.claimed import is_driver, with_claimed
 from numapin_operator.placement.devicemanager.given import (
     AwaitsDevices,
     NodeDevices,
@@ -139,6 +140,7 @@ __all__ = [
     "forget_settled",
     "free_hugepages",
     "hold_unaccepted",
+    "is_driver",
     "is_dropped",
     "is_giving_back",
     "mark_outdated",
@@ -160,6 +162,7 @@ __all__ = [
     "used_memory",
     "why_near",
     "why_preferred",
+    "with_claimed",
     "with_named",
     "with_reserved",
     "within_memory",

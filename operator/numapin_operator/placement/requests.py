@@ -6,7 +6,7 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
-from numapin_api.hardware.places import Near
+from numapin_api.hardware.places import ClaimedDevice, Near
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -28,10 +28,7 @@ class ContainerKind(Enum):
 
 
 class ClaimRef(NamedTuple):
-    """How a container refers to a ResourceClaim.
-
-    `claim` is the name of the claim, `request` that of one of its requests; empty for all of them.
-    """
+    """The name of a ResourceClaim, and of one of its requests; that is empty for all of them."""
 
     claim: str
     request: str = ""
@@ -41,11 +38,11 @@ class ClaimRef(NamedTuple):
 class ContainerView:
     """One container's requests.
 
-    `matched`: its requests for CPU and memory are set and equal its limits. `unequal`: what of them
-    is not, for people. `ended`: it is an init container that has completed and will not run again.
-    `claims`: its ResourceClaims. `cpu_claims`: the UIDs of those for which a DRA driver gives it
-    CPUs; its CPUs and memory are not ours then. `granted`: the kubelet reports that it has granted
-    these requests. `devices`: the extended resources of its limits, and how many of each.
+    `matched`: its requests for CPU and memory are set and equal its limits; `unequal`: what is not,
+    for people. `ended`: it is an init container that has completed and will not run again.
+    `claims`: its ResourceClaims. `cpu_claims`: the UIDs of those for CPUs; its CPUs and memory are
+    not ours then. `claimed`: the devices of others. `granted`: the kubelet has granted it that.
+    `devices`: how many of each extended resource of its limits, and of each driver of `claimed`.
     """
 
     name: str
@@ -59,6 +56,7 @@ class ContainerView:
     granted: bool = False
     unequal: tuple[str, ...] = ()
     devices: Amounts = ()
+    claimed: tuple[ClaimedDevice, ...] = ()
 
     @property
     def whole_cpus(self) -> int:
@@ -130,7 +128,7 @@ class PodView:
         chosen: what its annotation says of NUMA nodes; empty if it has none, and any text else.
         near: what its annotations say of places; None if it has none.
         counted: whether a NodeResourceTopology must account for it. Likewise.
-        sandboxed: its containers may start now, or it requests no devices.
+        sandboxed: its containers may start now, or it has neither devices nor claims.
     """
 
     uid: str

@@ -64,7 +64,8 @@ async def do_everything(world: RealWorld, operator: OperatorProcess) -> None:
 
     The assignment of a Node that no policy selects any more is deleted once it is released.
     """
-    share: Json = {"reserved": {"count": 2}, "rollout": {"maxConcurrent": "100%"}}
+    near: Json = {"topology": {"policy": "BestEffort"}}
+    share = near | {"reserved": {"count": 2}, "rollout": {"maxConcurrent": "100%"}}
     evict = share | {"onUnsatisfiable": "Evict"}
     policy = await world.put_policy(share, "policy")
     node, other = (await world.add_node("node")).name, (await world.add_node("other")).name
@@ -78,9 +79,10 @@ async def do_everything(world: RealWorld, operator: OperatorProcess) -> None:
     refused = await world.add_pod(node, "b", "4")
     await until(lambda: world.pod_is_deleted(refused), operator.log)
     await until(lambda: world.event_notes(refused), operator.log)
-    claim = await world.add_claim()
-    await world.allocate(claim)
-    await world.add_pod(node, "claiming", claim=claim.name)
+    for driver in ("dra.cpu", "gpu.example"):
+        claim = await world.add_claim("", driver)
+        await world.allocate(claim, driver)
+        await world.add_pod(node, "claiming" + driver.replace(".", "-"), claim=claim.name)
     await edit(world, policy, evict, {node: placed.uid, other: ""})
     await world.delete_pod(placed)
     unselected = {"metadata": {"labels": {"mark": None}}}

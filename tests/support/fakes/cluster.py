@@ -1,6 +1,6 @@
 """The API server as the operator uses it, in memory; refuses what the real one refuses."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import Any
 
@@ -21,6 +21,7 @@ from numapin_operator.observe.assignments.printing import printed
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.records import NodeView, PolicyView
+from numapin_operator.observe.resource_slices import DeviceId, Places, PublishedDevices
 from numapin_operator.observe.revisions import Revision
 from numapin_operator.observe.stores.versioned_cache import Listed
 from numapin_operator.placement import PodView
@@ -46,6 +47,7 @@ class FakeCluster:
     """Implements `Cluster`; `policies`, `assignments` and `revisions` are objects in it, by name.
 
     `nodes`, `pod_views` and `claims` are what can be read one by one; `claims_read` is what was;
+    `slices` are ResourceSlices, `slices_read` the nodes and drivers whose slices were read;
     without `has_claims` the API server is of a Kubernetes that has none.
     `pods` maps namespace and name to a UID; `budget` is how many may be evicted; `annotations` are
     those of pods by which they are told their CPUs, `refused_pods` those by which they are told
@@ -72,6 +74,8 @@ class FakeCluster:
         self.claims: dict[Key, Body] = {}
         self.has_claims = True
         self.claims_read: list[Key] = []
+        self.slices: list[Body] = []
+        self.slices_read: list[tuple[str, set[str]]] = []
         self.annotations: dict[Key, str] = {}
         self.refused_pods: dict[Key, str] = {}
         self.annotation_writes = 0
@@ -135,6 +139,17 @@ class FakeCluster:
             details = {"name": key.name} if self.has_claims else {}
             raise NotFoundError(f"GET {key}", 404, {"reason": "NotFound", "details": details})
         return ClaimView.decode(self.claims[key])
+
+    async def read_places(self, node: str, devices: Collection[DeviceId]) -> Places:
+        self._fail()
+        self.slices_read.append((node, {one.driver for one in devices}))
+        if not self.has_claims:
+            raise NotFoundError("GET resourceslices", 404, {"reason": "NotFound", "details": {}})
+        found = PublishedDevices(devices)
+        for body in self.slices:
+            if body["spec"].get("nodeName", node) == node:
+                found.take_in(body)
+        return found.places
 
     async def create_assignment(
         self, node: NodeView, spec: NodeAssignmentSpec, *, as_lines: bool = False

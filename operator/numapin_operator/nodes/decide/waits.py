@@ -30,6 +30,7 @@ from numapin_operator.placement import (
     AwaitsDevices,
     NodeDevices,
     PodView,
+    is_driver,
     numa_mask,
     pod_cpus,
 )
@@ -64,13 +65,13 @@ def _asking(picture: NodePicture, memory: NodeMemory) -> NodeMemory:
 
 
 def asking_for_devices(picture: NodePicture) -> tuple[PodView, ...]:
-    """The new pods whose places depend on devices that the node's kubelet gives.
+    """The new pods whose places depend on devices that they have been given.
 
     Those about which a decision was made stay as they are.
     """
     assignment = picture.assignment
     status = assignment.status.devices if assignment is not None else None
-    if assignment is None or status is None or not status.resources or not picture.ranked:
+    if assignment is None or status is None or not picture.ranked:
         return ()
     policy, spec = picture.ranked[0].spec, assignment.spec
     if policy.topology.policy == "None":
@@ -99,7 +100,8 @@ def lacking_devices(picture: NodePicture) -> Mapping[str, tuple[str, ...]]:
 
 def _heeds_devices(policy: CpuPolicySpec, pod: PodView, resources: Collection[str]) -> bool:
     """Whether a pod requests devices near which it would be placed."""
-    if not any(name in resources for one in pod.containers for name, _ in one.devices):
+    asked = (name for one in pod.containers for name, _ in one.devices)
+    if not any(name in resources or is_driver(name) for name in asked):
         return False
     eligible = pod.selected and pod.qos in policy.pods.qos_classes
     asks = bool(pod_cpus(pod)) or policy.memory.policy != "None"

@@ -16,7 +16,7 @@ from numapin_api.text import first_texts, join_texts
 from numapin_api.topology import Topology
 from numapin_operator.cluster import PodEvent
 from numapin_operator.nodes.decide.decision import DEVICES_SECONDS
-from numapin_operator.placement import PodView, Queued, Unaccepted, why_near
+from numapin_operator.placement import PodView, Queued, Unaccepted, is_driver, why_near
 
 NAMED_LENGTH: Final = 256
 """Characters of resources that an Event names."""
@@ -162,10 +162,16 @@ def _overcommitment(unaccepted: Unaccepted) -> str:
 
 
 def _chosen_without(resources: tuple[str, ...]) -> str:
-    return (
-        f"chosen without its devices: within {DEVICES_SECONDS:g} s its node has not reported which "
-        f"{join_texts(resources, ' and ', NAMED_LENGTH)} it has"
-    )
+    given = [one for one in resources if not is_driver(one)]
+    claimed = [one for one in resources if is_driver(one)]
+    why = []
+    if given:
+        named = join_texts(given, " and ", NAMED_LENGTH)
+        why.append(f"its node has not reported which {named} it has")
+    if claimed:
+        named = join_texts(claimed, " and ", NAMED_LENGTH)
+        why.append(f"no ResourceSlice has had its devices of {named}")
+    return f"chosen without its devices: within {DEVICES_SECONDS:g} s {', and '.join(why)}"
 
 
 def _given(entry: ContainerAssignment, topology: Topology | None) -> str:

@@ -1,4 +1,4 @@
-"""Reads the ResourceClaims of pods, to know which containers the DRA driver of CPUs serves."""
+"""Reads the ResourceClaims of pods: which are for CPUs of a DRA driver, which for other devices."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,10 @@ from numapin_daemon.logs.lines import POD_UID
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.decide import NodePicture
-from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
+from numapin_operator.nodes.lookups.places import DevicePlaces
+from numapin_operator.nodes.picture import with_claimed_devices
+from numapin_operator.observe.pods.claims import ClaimView, with_claims
+from numapin_operator.observe.resource_slices import DeviceId
 from numapin_operator.placement import PodView, pod_cpus
 
 AGAIN_SECONDS: Final = 5.0
@@ -84,13 +87,14 @@ class Claims:
         self._nodes: dict[str, _OfNode] = {}
         self._shares: dict[str, _Share] = {}
         self._lines = LogLimit(clock=self._clock)
+        self._places = DevicePlaces(cluster, self._clock)
 
     async def read(self, picture: NodePicture) -> bool:
         """Read the claims of a node's pods that must be known; whether any was asked for."""
         claiming = {pod.uid: pod for pod in picture.pods if not pod.terminal and _claims(pod)}
         if not claiming or not picture.ranked:
             self._nodes.pop(picture.name, None)
-            return False
+            return await self._places.read(picture.name, {})
         of_node = self._nodes.setdefault(picture.name, _OfNode())
         of_node.known = {uid: one for uid, one in of_node.known.items() if uid in claiming}
         of_node.vain = {uid: one for uid, one in of_node.vain.items() if uid in claiming}
@@ -100,13 +104,23 @@ class Claims:
         times = [self._clock.monotonic()] if left <= 0 else []
         times += [one.again_at for one in of_node.vain.values()]
         of_node.again_at = min(times, default=None)
-        return left < MOST_READS
+        wanted = _wanted_devices(picture, of_node.known, claiming.values())
+        return await self._places.read(picture.name, wanted) or left < MOST_READS
 
     def mark(self, picture: NodePicture) -> NodePicture:
-        """The picture with the claims for CPUs of its pods, and when they must be read again."""
-        of_node = self._nodes.get(picture.name) or _OfNode()
-        pods = (with_cpu_claims(pod, of_node.known.get(pod.uid, {})) for pod in picture.pods)
-        return replace(picture, pods=tuple(pods), claims_due=of_node.again_at)
+        """The picture with the claims of its pods, and when something must be read again."""
+        name, of_node = picture.name, self._nodes.get(picture.name)
+        if of_node is None:
+            of_node = _OfNode()
+        places, known = self._places.of(name), of_node.known
+        pods = tuple(with_claims(pod, known.get(pod.uid, {}), places) for pod in picture.pods)
+        times = (of_node.again_at, self._places.again_at(name))
+        return replace(
+            picture,
+            pods=pods,
+            assignment=with_claimed_devices(picture.assignment, pods),
+            claims_due=min((one for one in times if one is not None), default=None),
+        )
 
     async def _read_pod(self, of_node: _OfNode, pod: PodView, most: int) -> int:
         """Read a pod's claims up to the first that is unknown; return how many were asked for."""
@@ -210,3 +224,25 @@ def _unexplained(picture: NodePicture, known: Iterable[Mapping[str, ClaimView]])
         return False
     uids = {view.uid for views in known for view in views.values()}
     return any(one.claim_uid not in uids for one in reported)
+
+
+def _wanted_devices(
+    picture: NodePicture,
+    known: Mapping[str, Mapping[str, ClaimView]],
+    claiming: Iterable[PodView],
+) -> Mapping[DeviceId, bool]:
+    """The devices that must be known, and whether containers that have them may start.
+
+    A pod with a place needs them only if it may be moved.
+    """
+    spec, assignment = picture.ranked[0].spec, picture.assignment
+    if spec.topology.policy == "None" or assignment is None or assignment.topology is None:
+        return {}
+    placed = {one.pod_uid for one in assignment.spec.containers if spec.mode != "Dynamic"}
+    wanted: dict[DeviceId, bool] = {}
+    for pod in claiming:
+        if pod.uid not in placed and _is_served(spec, pod):
+            for view in known.get(pod.uid, {}).values():
+                for _, device in view.devices:
+                    wanted[device] = wanted.get(device, False) or pod.sandboxed
+    return wanted

@@ -1,15 +1,24 @@
-"""Which ResourceClaims a pod's containers use, and which of these are for CPUs. Does no I/O."""
+"""Which ResourceClaims a pod's containers use: which are for CPUs, and which devices others give.
 
+Does no I/O.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from sys import intern
 from typing import Any, Final
 
+from numapin_api.hardware.places import ClaimedDevice
 from numapin_operator.observe.node_status import json_objects
-from numapin_operator.placement import ClaimRef, PodView
+from numapin_operator.observe.resource_slices import NO_PLACES, DeviceId, Places
+from numapin_operator.placement import ClaimRef, ContainerView, PodView
 
 DRIVER: Final = "dra.cpu"
 """The DRA driver that gives CPUs away. Source: kubernetes-sigs/dra-driver-cpu, cmd/dracpu."""
+
+MOST_DEVICES: Final = 32
+"""Of a claim. Source: Kubernetes v1.36, api/resource/v1, `AllocationResultsMaxSize`."""
 
 Json = Mapping[str, Any]
 
@@ -21,15 +30,18 @@ class ClaimView:
     Attributes:
         uid: its UID.
         cpu_requests: which of its requests the driver of CPUs serves.
+        devices: the devices of other drivers, each with the request that it is for.
     """
 
     uid: str
     cpu_requests: frozenset[str]
+    devices: tuple[tuple[str, DeviceId], ...] = ()
 
     @classmethod
     def decode(cls, body: Json) -> "ClaimView | None":
         """Decode a ResourceClaim; None if nothing is allocated for it.
 
+        Who has a device for administration only watches it.
         Source: Kubernetes v1.36, api/resource/v1, `DeviceRequestAllocationResult`.
         """
         allocation = _object(_object(body.get("status")).get("allocation"))
@@ -37,14 +49,29 @@ class ClaimView:
             return None
         results = json_objects(_object(allocation.get("devices")).get("results"))
         served = (str(one.get("request")) for one in results if one.get("driver") == DRIVER)
-        return cls(str(_object(body.get("metadata")).get("uid") or ""), frozenset(served))
+        others = (one for one in results if one.get("driver") != DRIVER)
+        return cls(
+            str(_object(body.get("metadata")).get("uid") or ""),
+            frozenset(served),
+            tuple(
+                (intern(str(one.get("request"))), device)
+                for one in others
+                if one.get("adminAccess") is not True and (device := DeviceId.decode(one))
+            )[:MOST_DEVICES],
+        )
 
     def serves(self, ref: ClaimRef) -> bool:
-        """Whether a container that refers so to this claim gets CPUs from the driver.
+        """Whether a container that refers so to this claim gets CPUs from the driver."""
+        return any(_means(ref, one) for one in self.cpu_requests)
 
-        A request with alternatives is allocated as `request/alternative`.
-        """
-        return any(ref.request in ("", one, one.partition("/")[0]) for one in self.cpu_requests)
+    def devices_for(self, ref: ClaimRef) -> Iterator[DeviceId]:
+        """The devices of a container that refers so to this claim."""
+        return (device for request, device in self.devices if _means(ref, request))
+
+
+def _means(ref: ClaimRef, request: str) -> bool:
+    """A request with alternatives is allocated as `request/alternative`."""
+    return ref.request in ("", request, request.partition("/")[0])
 
 
 def claims_of_containers(spec: Json, status: Json) -> Mapping[str, tuple[ClaimRef, ...]]:
@@ -71,32 +98,39 @@ def claims_of_containers(spec: Json, status: Json) -> Mapping[str, tuple[ClaimRe
     return {name: tuple(refs) for name, refs in found.items() if refs}
 
 
-def with_cpu_claims(pod: PodView, claims: Mapping[str, ClaimView]) -> PodView:
-    """The pod with the claims for CPUs of each container.
+def with_claims(
+    pod: PodView, claims: Mapping[str, ClaimView], places: Places = NO_PLACES
+) -> PodView:
+    """The pod with the claims for CPUs, and the claimed devices, of each container.
 
     Args:
         pod: a pod whose containers may have claims.
         claims: those that are known, by name. A pod with another one is not placed yet.
+        places: what drivers say of devices.
     """
     refs = {ref for container in pod.containers for ref in container.claims}
     if not refs:
         return pod
     if any(ref.claim not in claims for ref in refs):
         return replace(pod, claims_unknown=True)
-    containers = tuple(
-        replace(
-            container,
-            cpu_claims=tuple(
-                dict.fromkeys(
-                    claims[ref.claim].uid
-                    for ref in container.claims
-                    if claims[ref.claim].serves(ref)
-                )
-            ),
-        )
-        for container in pod.containers
+    return replace(pod, containers=tuple(_claiming(one, claims, places) for one in pod.containers))
+
+
+def _claiming(
+    container: ContainerView, claims: Mapping[str, ClaimView], places: Places
+) -> ContainerView:
+    refs = [(ref, claims[ref.claim]) for ref in container.claims]
+    uids = dict.fromkeys(claim.uid for ref, claim in refs if claim.serves(ref))
+    ids = dict.fromkeys(device for ref, claim in refs for device in claim.devices_for(ref))
+    counts = Counter(one.driver for one in ids)
+    return replace(
+        container,
+        cpu_claims=tuple(uids),
+        devices=tuple(sorted((*container.devices, *counts.items()))),
+        claimed=tuple(
+            ClaimedDevice(one.driver, f"{one.pool}/{one.device}", places.get(one)) for one in ids
+        ),
     )
-    return replace(pod, containers=containers)
 
 
 def _names(spec: Json, status: Json) -> Iterator[tuple[str, str]]:

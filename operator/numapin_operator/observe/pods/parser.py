@@ -43,10 +43,7 @@ from numapin_operator.placement import (
 )
 
 MAX_CONTAINERS: Final = 256
-"""Containers of a pod that can get CPUs, init containers included.
-
-A pod of 8,000 fits into an object of the API server, and would take 0.3 s at each of its events.
-"""
+"""Of a pod that can get CPUs, init containers included; 8,000 would take 0.3 s at each event."""
 
 MAX_CLAIMS: Final = 64
 """ResourceClaims of a pod, counted for each container; each is one request to the API server."""
@@ -79,7 +76,8 @@ def parse_stored_pod(pod: Mapping[str, Any]) -> PodView:
         view = parse_pod(pod)
     except PodFormatError as error:
         return unusable_pod(pod, f"{error.field}: {error.problem}")
-    if any(one.devices for one in view.containers) and not has_sandbox(pod.get("status") or {}):
+    has_devices = any(one.devices or one.claims for one in view.containers)
+    if has_devices and not has_sandbox(pod.get("status") or {}):
         view = replace(view, sandboxed=False)
     problem = runs_in_virtual_machine(view, pod["spec"])
     return replace(view, problem=problem) if problem else view

@@ -1,6 +1,7 @@
-"""The devices that a node's kubelet has given to containers, as hints for CPUs and memory.
+"""The devices that containers have been given, as hints for CPUs and memory.
 
-The kubelet chooses devices before a pod starts, so here they are facts. Hints come from the devices
+The kubelet chooses devices before a pod starts, and the scheduler those of ResourceClaims before it
+binds the pod, so here they are facts. Hints come from the devices
 of a container alone; how many NUMA nodes it should have is counted with all devices.
 Source: Kubernetes v1.36, devicemanager, `GetTopologyHints` and `GetPodTopologyHints` of devices
 that are already allocated.
@@ -13,6 +14,7 @@ from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from numapin_api.schema.plain_assignment import ContainerDevices, DeviceCount, DevicesStatus
+from numapin_operator.placement.devicemanager.claimed import is_driver
 from numapin_operator.placement.masks import NO_NUMA_NODES, NumaMask
 from numapin_operator.placement.requests import (
     Amounts,
@@ -73,15 +75,17 @@ class NodeDevices:
     def lacks(self, pod: PodView) -> tuple[str, ...]:
         """Of which resources it is not known which devices a pod has, or not of all of them.
 
-        The kubelet does not list ordinary init containers.
+        The kubelet does not list ordinary init containers. All devices of claims are known, or
+        the driver has not published them.
         Source: Kubernetes v1.36, kubelet/apis/podresources, `v1PodResourcesServer.List`.
         """
         found = {
             resource
             for one in pod.containers
-            if one.kind is not ContainerKind.INIT
             for resource, count in one.devices
-            if resource in self.there and self.of(pod.uid, one.name, resource).total() != count
+            if is_driver(resource)
+            or (one.kind is not ContainerKind.INIT and resource in self.there)
+            if self.of(pod.uid, one.name, resource).total() != count
         }
         return tuple(sorted(found))
 
@@ -149,7 +153,8 @@ class GivenDevices:
 
     Left out are resources of which it is not known which devices it has, and devices that are near
     no NUMA node. Of what init containers alone have, as many NUMA nodes as such a request needs are
-    preferred, wherever they are.
+    preferred, wherever they are. Devices of claims are on no more NUMA nodes than needed: who may
+    have others is not known here.
     """
 
     def __init__(self, node: NodeDevices, pod: PodView) -> None:
@@ -162,22 +167,31 @@ class GivenDevices:
 
     def _hints(self, asked: Amounts, container: str | None) -> Iterator[DeviceHints | Impossible]:
         for resource, count in asked:
-            there = self._node.there.get(resource)
-            if there is None or resource in self._lacks:
-                continue
-            given = self._of_pod(resource) if container is None else self._of(resource, container)
-            wanted = count - given.pop(NO_NUMA_NODES, 0)
-            known = min(wanted, given.total())
-            every = Counter(there) | given
-            if known > 0 and not are_too_many(every):
-                request = DeviceRequest(resource, known)
-                found = device_hints(request, every, given, self._node.everywhere)
-                if isinstance(found, DeviceHints) and known < wanted:
-                    whole = DeviceRequest(resource, wanted)
-                    fewest = fewest_numa_nodes(whole, every, found.numa_nodes)
-                    found = found._replace(fewest=fewest)
+            if resource not in self._lacks:
+                found = self._hint(resource, count, container)
                 if found is not None:
                     yield found
+
+    def _hint(
+        self, resource: str, count: int, container: str | None
+    ) -> DeviceHints | Impossible | None:
+        given = self._of_pod(resource) if container is None else self._of(resource, container)
+        claimed = is_driver(resource)
+        there = Counter(given) if claimed else self._node.there.get(resource)
+        if there is None:
+            return None
+        wanted = (given.total() if claimed else count) - given.pop(NO_NUMA_NODES, 0)
+        known = min(wanted, given.total())
+        every = Counter(there) | given
+        if known <= 0 or are_too_many(every):
+            return None
+        request = DeviceRequest(resource, known)
+        found = device_hints(request, every, given, self._node.everywhere)
+        if isinstance(found, DeviceHints) and known < wanted:
+            whole = DeviceRequest(resource, wanted)
+            fewest = fewest_numa_nodes(whole, every, found.numa_nodes)
+            found = found._replace(fewest=fewest)
+        return found
 
     def _of(self, resource: str, container: str) -> Counter[NumaMask]:
         """The devices of a container.
@@ -193,8 +207,13 @@ class GivenDevices:
         return found
 
     def _of_pod(self, resource: str) -> Counter[NumaMask]:
-        """The devices of the pod; those that init containers leave to the next ones count once."""
+        """The devices of the pod; those that init containers leave to the next ones count once.
+
+        Devices of claims are left to nobody: each container is near its own.
+        """
         uid, containers = self._pod.uid, self._pod.containers
+        if is_driver(resource):
+            return sum((self._node.of(uid, one.name, resource) for one in containers), Counter())
         of = {one.name: self._node.of(uid, one.name, resource) for one in containers}
         found = Counter[NumaMask]()
         for numa_nodes in {each for counts in of.values() for each in counts}:

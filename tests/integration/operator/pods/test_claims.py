@@ -1,10 +1,17 @@
 """ResourceClaims on a real API server: which of them are for CPUs, and what the operator does."""
 
+import pytest
+
+from numapin_client.resources import Json
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import holds, plan
 from support.real.operators.operator_world import RealWorld
 from support.suite.left_out import since_kubernetes
 from support.values.operator import enforcer_status
+from support.values.placement import machine
+
+NUMA, ROOT = "resource.kubernetes.io/numaNode", "resource.kubernetes.io/pcieRoot"
+NEAR_BOTH = {"reserved": {"count": 2}, "topology": {"policy": "SingleNUMANode"}}
 
 pytestmark = since_kubernetes("1.34")  # resource.k8s.io/v1
 
@@ -44,3 +51,43 @@ async def test_a_pod_waits_for_the_allocation_of_its_claim_and_others_do_not(
     await until(lambda: holds(world, node, {"other": "2-3"}), operator.log)
     await world.allocate(claim, "gpu.example")
     await until(lambda: holds(world, node, {"other": "2-3", "waits": "4-5"}), operator.log)
+
+
+@pytest.mark.parametrize(
+    ("slices", "cpus"),
+    [
+        pytest.param([("node", {}, {NUMA: {"int": 1}})], "8-9", id="of its node"),
+        pytest.param(
+            [("other", {}, {NUMA: {"int": 1}}), ("node", {}, {NUMA: {"int": 0}})],
+            "2-3",
+            id="not that of another node",
+        ),
+        pytest.param(
+            [
+                ("node", {"generation": 3}, {NUMA: {"int": 1}}),
+                ("node", {"generation": 2}, {NUMA: {"int": 0}}),
+            ],
+            "8-9",
+            id="the newest generation",
+        ),
+        pytest.param([("", {}, {NUMA: {"int": 1}})], "8-9", id="of no node"),
+        pytest.param([("node", {}, {ROOT: {"string": "pci0000:3a"}})], "2-3", id="no such root"),
+    ],
+)
+async def test_a_pod_is_placed_near_the_device_of_its_claim(
+    world: RealWorld,
+    operator: OperatorProcess,
+    slices: list[tuple[str, Json, Json]],
+    cpus: str,
+) -> None:
+    node = (await world.add_node()).name
+    other = (await world.add_node("other")).name
+    await world.put_policy(NEAR_BOTH, "policy")
+    await until(lambda: world.spec(node), operator.log)
+    await world.enforce(node, topology=machine(16, numa_nodes=2))
+    for where, pool, attributes in slices:
+        await world.publish({"node": node, "other": other, "": ""}[where], pool, attributes)
+    claim = await world.add_claim("gpu", "gpu.example")
+    await world.allocate(claim, "gpu.example")
+    await world.add_pod(node, "near", claim=claim.name)
+    await until(lambda: holds(world, node, {"near": cpus}), operator.log)

@@ -21,6 +21,7 @@ from numapin_client.resources import (
     NODES,
     PODS,
     RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Json,
     Key,
     Resource,
@@ -170,6 +171,17 @@ class RealWorld:
             RESOURCE_CLAIMS, claim, {"status": status}, subresource="status"
         )
         return str(made["metadata"]["uid"])
+
+    async def publish(
+        self, node: str, pool: Json, attributes: Json, driver: str = "gpu.example"
+    ) -> None:
+        """A ResourceSlice with the device that `allocate` gives; of all nodes if it names none."""
+        devices = [{"name": "cpudev002", "attributes": attributes}]
+        where = {"nodeName": node} if node else {"allNodes": True}
+        whole = {"name": "node", "generation": 1, "resourceSliceCount": 1} | pool
+        spec = {"driver": driver, "pool": whole, "devices": devices} | where
+        metadata = {"name": self.name(secrets.token_hex(4))}
+        await self._make(RESOURCE_SLICES, {"metadata": metadata, "spec": spec})
 
     async def block_evictions(self, pod: PodEvent) -> None:
         """Cover a pod that runs by a budget that allows no eviction, as its controller would."""

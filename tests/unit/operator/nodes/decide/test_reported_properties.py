@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numapin_enforcer.assignment.decode import decode_spec
 from numapin_enforcer.assignment.validation import find_problems
 from numapin_operator.nodes.decide import Write, decide
-from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
+from numapin_operator.observe.pods.claims import ClaimView, with_claims
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.placement import PodView
@@ -64,7 +64,7 @@ def pods(draw: st.DrawFn) -> list[PodView]:
             spec["containers"].append({"name": f"c{index}", "resources": amount})
         if draw(st.integers(0, 4)) == 0:
             spec["resources"] = resources("4", "1Gi")
-        made.append(with_cpu_claims(parse_pod(body | {"spec": spec}), claims))
+        made.append(with_claims(parse_pod(body | {"spec": spec}), claims))
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from numapin_operator.nodes.decide import Decision, Write, decide
 from numapin_operator.observe.assignments.view import AssignmentView
-from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
+from numapin_operator.observe.pods.claims import ClaimView, with_claims
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodView
 from support.values.operator import (
@@ -26,7 +26,7 @@ from support.values.operator import (
 def claiming(name: str, claim: str = "c", **others: Any) -> PodView:
     """A pod whose container has a claim that dra.cpu serves; the claim's UID is uid-CLAIM."""
     view = ClaimView(f"uid-{claim}", frozenset({"cpus"}))
-    return with_cpu_claims(parse_pod(cpu_claiming_body(name, claim, **others)), {claim: view})
+    return with_claims(parse_pod(cpu_claiming_body(name, claim, **others)), {claim: view})
 
 
 def node(before: Any = EMPTY, generation: int = 1, **claims: str) -> AssignmentView:
@@ -92,7 +92,7 @@ def test_other_containers_of_the_pod_are_pinned_as_usual() -> None:
     body = cpu_claiming_body("a")
     more = pod_body("a")["spec"]["containers"][0] | {"name": "worker"}
     body["spec"]["containers"].append(more)
-    view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
+    view = with_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
     made = decide(picture(node(c="2-3"), view))
     assert made.spec is not None
     listed = {one.container: (str(one.cpus), one.claimed) for one in made.spec.containers}
@@ -105,7 +105,7 @@ def test_pods_with_resources_of_their_own_are_left_to_the_driver() -> None:
     body = cpu_claiming_body("a")
     amount = {"cpu": "4", "memory": "64Mi"}
     body["spec"]["resources"] = {"requests": amount, "limits": amount}
-    view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
+    view = with_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
     made = decide(picture(node(c="2-3"), view))
     assert made.spec is not None
     assert (given(made), made.spec.refused) == ({"a!": "2-3"}, ())
@@ -124,7 +124,7 @@ def test_the_next_plan_changes_nothing_and_the_last_returns_the_cpus() -> None:
 
 
 def test_what_is_known_stays_while_the_claim_cannot_be_read() -> None:
-    unread = with_cpu_claims(parse_pod(cpu_claiming_body("a")), {})
+    unread = with_claims(parse_pod(cpu_claiming_body("a")), {})
     before = node(PLANNED | {"containers": [entry("a", "2-3", claimed=True)]}, c="2-3")
     made = decide(picture(before, unread, pod_view("b")))
     assert given(made) == {"a!": "2-3", "b": "4-5"}
@@ -159,7 +159,7 @@ def test_a_pod_of_which_all_is_claimed_is_judged_under_no_policy(scope: str) -> 
     body = cpu_claiming_body("a")
     amount = {"cpu": "4", "memory": "64Mi"}
     body["spec"]["resources"] = {"requests": amount, "limits": amount}
-    whole = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
+    whole = with_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
     edited = policy_view("policy", {"topology": {"scope": scope}}, generation=2)
     for pod in (claiming("a"), whole):
         made = decide(picture(node(c="2-3"), pod, pod_view("b"), policies=(edited,)))
@@ -170,7 +170,7 @@ def test_containers_that_are_placed_after_a_claim_are_listed_with_their_pod() ->
     body = cpu_claiming_body("a", bound="1")
     more = pod_body("a")["spec"]["containers"][0] | {"name": "worker"}
     body["spec"]["containers"].append(more)
-    view = with_cpu_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
+    view = with_claims(parse_pod(body), {"c": ClaimView("uid-c", frozenset({"cpus"}))})
     pods = (view, claiming("x", "d", bound="2"))
     made = decide(picture(node(c="2-3", d="6"), *pods))
     assert made.spec is not None

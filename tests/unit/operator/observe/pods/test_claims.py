@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from numapin_operator.observe.pods.claims import ClaimView, with_cpu_claims
+from numapin_api.hardware.places import ClaimedDevice
+from numapin_operator.observe.pods.claims import MOST_DEVICES, ClaimView, with_claims
 from numapin_operator.observe.pods.parser import MAX_CLAIMS, parse_pod, parse_stored_pod
+from numapin_operator.observe.resource_slices import DeviceId
 from numapin_operator.placement import ClaimRef, exclusive_cpus
 from support.values.operator import pod_body
 
@@ -95,9 +97,56 @@ def test_only_containers_that_the_driver_serves_get_no_cpus_from_us() -> None:
     other = pod["spec"]["containers"][0] | {"name": "other"}
     other["resources"] = other["resources"] | {"claims": [{"name": "gpu"}]}
     pod["spec"]["containers"].append(other)
-    view = with_cpu_claims(parse_pod(pod), {"c": CPUS, "g": GPU})
+    view = with_claims(parse_pod(pod), {"c": CPUS, "g": GPU})
     assert [one.cpu_claims for one in view.containers] == [("uid-cpus",), ()]
     assert [exclusive_cpus(view, one) for one in view.containers] == [0, 2]
-    assert with_cpu_claims(parse_pod(pod), {"c": CPUS}).claims_unknown
+    assert with_claims(parse_pod(pod), {"c": CPUS}).claims_unknown
     plain = parse_pod(body())
-    assert with_cpu_claims(plain, {}) is plain
+    assert with_claims(plain, {}) is plain
+
+
+def allocated(*results: dict[str, Any]) -> ClaimView:
+    whole = ({"request": "r", "driver": "gpu.x", "pool": "n"} | one for one in results)
+    status = {"allocation": {"devices": {"results": list(whole)}}}
+    view = ClaimView.decode({"metadata": {"name": "c", "uid": "u"}, "status": status})
+    assert view is not None
+    return view
+
+
+def test_the_devices_of_other_drivers_are_those_of_the_containers_that_refer_to_them() -> None:
+    view = allocated(
+        {"device": "g0"},
+        {"device": "g1", "request": "s/big"},
+        {"device": "g2", "adminAccess": True},
+        {"device": "nic", "driver": "dra.net"},
+        {"device": "cpu", "driver": "dra.cpu"},
+        {"device": 1},
+    )
+    pod = body({"name": "g"}, {"name": "g", "request": "r"}, resourceClaims=named(("g", "c")))
+    other = pod["spec"]["containers"][0] | {"name": "other"}
+    other["resources"] = other["resources"] | {
+        "claims": [{"name": "g", "request": "s"}],
+        "limits": other["resources"]["limits"] | {"x/y": "1"},
+    }
+    pod["spec"]["containers"].append(other)
+    found = with_claims(parse_pod(pod), {"c": view}, {DeviceId("gpu.x", "n", "g0"): ("numa/1",)})
+    main, second = found.containers
+    assert main.devices == (("dra.net", 1), ("gpu.x", 2)), "not twice, although it names it twice"
+    assert main.claimed == (
+        ClaimedDevice("gpu.x", "n/g0", ("numa/1",)),
+        ClaimedDevice("gpu.x", "n/g1", None),
+        ClaimedDevice("dra.net", "n/nic", None),
+    )
+    assert second.devices == (("gpu.x", 1), ("x/y", 1))
+
+
+def test_more_devices_than_a_claim_can_have_are_left_out() -> None:
+    view = allocated(*({"device": f"g{number}"} for number in range(MOST_DEVICES + 5)))
+    assert len(view.devices) == MOST_DEVICES
+
+
+def test_a_pod_with_claims_may_start_once_it_has_a_sandbox() -> None:
+    pod = body({"name": "g"}, resourceClaims=named(("g", "c")))
+    assert not parse_stored_pod(pod).sandboxed
+    ready = {"type": "PodReadyToStartContainers", "status": "True"}
+    assert parse_stored_pod(pod | {"status": {"conditions": [ready]}}).sandboxed
