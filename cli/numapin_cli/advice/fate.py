@@ -3,7 +3,7 @@
 Does no I/O.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -15,7 +15,14 @@ from numapin_cli.what_if import Foreseen, followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
 from numapin_operator.nodes.moves.changes import planned_moves
 from numapin_operator.nodes.moves.steps import MOST_NOTICE
-from numapin_operator.placement import AwaitsDevices, PodView, Queued, Unaccepted, Waiting
+from numapin_operator.placement import (
+    AwaitsDevices,
+    PodView,
+    Queued,
+    Unaccepted,
+    Waiting,
+    is_driver,
+)
 from numapin_operator.policies.status import Phase
 
 MOST_STEPS: Final = 8
@@ -166,9 +173,21 @@ def _fate_of(one: Waiting) -> Fate:
         case Unaccepted():
             return _unaccepted(one)
         case AwaitsDevices():
-            what = " and ".join(one.resources)
-            message = f"its node has not reported yet which devices it has of {what}"
+            message = missing_devices(one.resources)
             return Fate(Standing.WAITING, Reason.WAITING_FOR_KUBELET, message)
+
+
+def missing_devices(resources: Iterable[str], message: str | None = None) -> str:
+    """What is not known of a pod's devices; `message` says why the node does not report them."""
+    given = [one for one in resources if not is_driver(one)]
+    claimed = [one for one in resources if is_driver(one)]
+    parts = []
+    if given:
+        why = f": {message}" if message else ""
+        parts.append(f"the node has not reported which {' and '.join(given)} it has{why}")
+    if claimed:
+        parts.append(f"no ResourceSlice has its devices of {' and '.join(claimed)}")
+    return "; ".join(parts)
 
 
 def _queued(one: Queued) -> Fate:

@@ -11,12 +11,19 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain_assignment import ContainerAssignment, ContainerDevices
 from numapin_api.topology import Topology
 from numapin_cli.advice.explanation import Line
-from numapin_cli.advice.fate import planned_fates
+from numapin_cli.advice.fate import missing_devices, planned_fates
 from numapin_cli.what_if import Foreseen
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.decide.kubevirt import launches_dedicated
 from numapin_operator.observe.assignments.view import AssignmentView
-from numapin_operator.placement import NodeDevices, PodView, numa_mask, why_near, why_preferred
+from numapin_operator.placement import (
+    NodeDevices,
+    PodView,
+    is_driver,
+    numa_mask,
+    why_near,
+    why_preferred,
+)
 
 KUBEVIRT: Final = (
     "it runs a virtual machine of KubeVirt with dedicated CPUs: a scheduler binds it only where the"
@@ -39,15 +46,27 @@ def notes_of_plan(
     for name, pod, fate in planned_fates(foreseen, pods):
         found = list(memory_notes(fate.entries, topology))
         found += preference_notes(foreseen.picture, pod)
-        if lacks := _lacking(assignment, pod):
-            found.append(
-                f"the kubelet chooses its devices of {' and '.join(lacks)} when it starts; this "
-                "plan does not know them, and they have no say in it"
-            )
+        found += _left_out(_lacking(assignment, pod))
         if launches_dedicated(pod):
             found.append(KUBEVIRT)
         if found:
             yield name, tuple(found)
+
+
+def _left_out(resources: Iterable[str]) -> Iterator[str]:
+    """Which devices have no say in a plan, because nothing is known of them."""
+    given = " and ".join(one for one in resources if not is_driver(one))
+    claimed = " and ".join(one for one in resources if is_driver(one))
+    if given:
+        yield (
+            f"the kubelet chooses its devices of {given} when it starts; this plan does not know "
+            "them, and they have no say in it"
+        )
+    if claimed:
+        yield (
+            f"no ResourceSlice that is given has its devices of {claimed}, and they have no say in "
+            "this plan; add those of its node (kubectl get resourceslices -o yaml)"
+        )
 
 
 def preference_notes(picture: NodePicture, pod: PodView) -> Iterator[str]:
@@ -105,8 +124,7 @@ def device_lines(assignment: AssignmentView | None, pod: PodView, uid: str) -> I
         if row.pod_uid == uid and row.container in names:
             yield Line(row.container, _device(row, cpus.get(row.container, CpuSet()), topology))
     if lacks := _lacking(assignment, replace(pod, uid=uid)):
-        why = f": {status.message}" if status.message else ""
-        text = f"the node has not reported which {' and '.join(lacks)} it has{why}"
+        text = missing_devices(lacks, status.message)
         yield Line("devices", f"{text}; a new pod waits 2 s, then CPUs are chosen without")
 
 

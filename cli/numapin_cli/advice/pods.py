@@ -65,7 +65,7 @@ def explain_pod(
         _policy(state, pod.node),
         fate.reason,
         tuple(filter(None, (fate.message,))),
-        tuple(device_lines(state.assignments.get(pod.node), pod, _uid_on_node(state, pod))),
+        tuple(device_lines(picture_of(state, pod.node).assignment, pod, _uid_on_node(state, pod))),
     )
     match fate.standing:
         case Standing.PLACED | Standing.RESIZE_WAITS:

@@ -197,7 +197,8 @@ class FromServer:
         own = [manifest] if kind == POD and manifest.stored else []
         claims = await reader.claims_of([*pods, *own])
         kept = [*filter(None, assignments), *nodes]
-        objects = combined([*kept, *policies, *spaces, *pods, *claims], [])
+        slices = await reader.slices_of(wanted, claims)
+        objects = combined([*kept, *policies, *spaces, *pods, *claims, *slices], [])
         return Asked(kind, manifest, manifest.name, objects, others, len(all_others))
 
 

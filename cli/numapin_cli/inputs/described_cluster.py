@@ -1,6 +1,6 @@
 """The cluster that files describe, as the operator would observe it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -8,7 +8,7 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.topology import Topology
-from numapin_cli.inputs.manifests import CLAIM_KIND, Manifest, section
+from numapin_cli.inputs.manifests import CLAIM_KIND, SLICE_KIND, Manifest, section
 from numapin_cli.inputs.node_labels import selected_labels
 from numapin_cli.inputs.objects import Objects
 from numapin_cli.subcommand import CommandError
@@ -19,6 +19,7 @@ from numapin_operator.observe.cache import ClusterState
 from numapin_operator.observe.pods.claims import ClaimView, with_claims
 from numapin_operator.observe.pods.parser import parse_stored_pod
 from numapin_operator.observe.records import NodeView, PolicyView, slim_labels
+from numapin_operator.observe.resource_slices import Places, PublishedDevices
 from numapin_operator.placement import PodView
 
 _MACHINE: Final = "machine"
@@ -209,7 +210,18 @@ def _with_claims(pod: PodView, manifest: Manifest, objects: Objects) -> PodView:
             )
         if view := ClaimView.decode(claim.content):
             claims[name] = view
-    return with_claims(pod, claims)
+    return with_claims(pod, claims, _places(pod.node, claims, objects))
+
+
+def _places(node: str, claims: Mapping[str, ClaimView], objects: Objects) -> Places:
+    """Where claimed devices are, by the ResourceSlices of a node and those of no node."""
+    wanted = [device for view in claims.values() for _, device in view.devices]
+    published = PublishedDevices(wanted)
+    for one in objects.of(SLICE_KIND).values() if wanted else ():
+        spec = one.content.get("spec")
+        if isinstance(spec, Mapping) and spec.get("nodeName") in {None, node}:
+            published.take_in(one.content)
+    return published.places
 
 
 def _bound(pod: PodView, manifest: Manifest, default: str, number: int) -> PodView:

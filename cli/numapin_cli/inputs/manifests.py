@@ -22,6 +22,7 @@ from numapin_cli.bundle.archive import is_archive, objects_of
 from numapin_cli.subcommand import CommandError
 
 CLAIM_KIND: Final = "ResourceClaim"
+SLICE_KIND: Final = "ResourceSlice"
 STDIN: Final = Path("-")
 VERSIONS: Final = {
     CPU_POLICY_KIND: API_VERSION,
@@ -30,6 +31,7 @@ VERSIONS: Final = {
     "Namespace": "v1",
     "Pod": "v1",
     CLAIM_KIND: "resource.k8s.io/v1",
+    SLICE_KIND: "resource.k8s.io/v1",
 }
 """The kinds that can be planned, each with its apiVersion."""
 
@@ -44,7 +46,8 @@ WORKLOADS: Final = {
 """The kinds whose pods can be planned, each with its apiVersion."""
 
 WANTED: Final = (
-    "give CpuPolicies, Pods, workloads, Nodes, Namespaces, NodeAssignments and ResourceClaims"
+    "give CpuPolicies, Pods, workloads, Nodes, Namespaces, NodeAssignments, ResourceClaims and "
+    "ResourceSlices"
 )
 DEPTH: Final = 100
 """How deep objects may be nested. libyaml ends the interpreter at some ten thousand levels."""

@@ -13,10 +13,12 @@ from numapin_client.resources import (
     NODES,
     PODS,
     RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Json,
     Key,
     Resource,
 )
+from numapin_operator.observe.pods.claims import ClaimView
 from numapin_operator.observe.pods.parser import parse_stored_pod
 
 T = TypeVar("T")
@@ -130,6 +132,26 @@ class Reader:
             for ref in container.claims
         }
         return await together(self._claim(key) for key in sorted(keys))
+
+    async def slices_of(self, nodes: Iterable[str], claims: Iterable[Manifest]) -> list[Manifest]:
+        """The ResourceSlices of the claims' drivers on nodes, and those of no node.
+
+        None of a driver whose slices may not be listed.
+        """
+        views = (ClaimView.decode(claim.content) for claim in claims)
+        drivers = {device.driver for view in views if view for _, device in view.devices}
+        lists = await together(
+            self._slices(f"spec.nodeName={node},spec.driver={driver}")
+            for driver in sorted(drivers)
+            for node in sorted({*nodes, ""})
+        )
+        return [one for listed in lists for one in listed]
+
+    async def _slices(self, selector: str) -> list[Manifest]:
+        try:
+            return await self.all(RESOURCE_SLICES, field_selector=selector)
+        except ForbiddenError:
+            return []
 
     async def _claim(self, key: Key) -> Manifest:
         found = await self.one(RESOURCE_CLAIMS, key)
