@@ -37,7 +37,7 @@ schema: setup  ## write the CRDs, the rules of a spec, the chart's table of valu
 	$(BIN)/python docs/generate
 	charts/generate
 
-proto: setup  ## generate the messages of CRI, NRI, podresources and device plug-ins from their .proto files
+proto: setup  ## generate the messages of CRI, NRI, podresources, device plug-ins and DRA drivers from their .proto files
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I enforcer \
 		--python_out=enforcer --mypy_out=quiet:enforcer --grpclib_python_out=enforcer \
 		numapin_enforcer/runtime/generated/cri_v1.proto \
@@ -47,7 +47,9 @@ proto: setup  ## generate the messages of CRI, NRI, podresources and device plug
 		numapin_enforcer/runtime/generated/nri_v1alpha1.proto
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I lab \
 		--python_out=lab --mypy_out=quiet:lab --grpclib_python_out=lab \
-		numapin_lab/devices/generated/deviceplugin_v1beta1.proto
+		numapin_lab/devices/generated/deviceplugin_v1beta1.proto \
+		numapin_lab/devices/generated/dra_v1.proto \
+		numapin_lab/devices/generated/pluginregistration_v1.proto
 
 system:
 	@lab/system-packages

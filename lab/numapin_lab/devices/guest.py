@@ -1,4 +1,4 @@
-"""The device plug-in as a process in a node that is a virtual machine."""
+"""Device plug-in and DRA driver as processes in a node that is a virtual machine."""
 
 import sys
 from dataclasses import dataclass
@@ -6,18 +6,25 @@ from pathlib import Path
 from typing import Final
 
 from numapin_lab.devices.devices import Device, dump
+from numapin_lab.devices.dra_plugin import REGISTRY
 from numapin_lab.devices.plugin import FOLDER
 from numapin_lab.vm.node import HOST, GuestDaemon
+from numapin_lab.vm.node_files import KUBELET_ROOT
 from numapin_lab.vm.node_machine import NodeMachine
 
 SOCKETS: Final = Path("/run/device-plugins")
 """The kubelet's folder of sockets as the plug-in sees it: it runs in the host's root, and shares
 `/run` with the guest."""
 
+DRA_SOCKETS: Final = Path("/run/dra-drivers")
+"""The same for DRA drivers."""
+
 
 def share_sockets(machine: NodeMachine) -> None:
     """Show plug-ins the folder of sockets; the kubelet opens them there when it starts next."""
-    machine(f"mkdir -p {SOCKETS} {FOLDER}; mount --bind {SOCKETS} {FOLDER}")
+    registry = KUBELET_ROOT / REGISTRY
+    for own, kubelets in ((SOCKETS, FOLDER), (DRA_SOCKETS, registry)):
+        machine(f"mkdir -p {own} {kubelets}; mount --bind {own} {kubelets}")
 
 
 @dataclass(frozen=True)
@@ -41,3 +48,18 @@ class GuestPlugin:
         self.machine(f"mkdir -p {folder}")
         self.machine.put(folder / "devices", dump(devices).encode())
         self.daemon.start()
+
+
+@dataclass(frozen=True)
+class GuestDriver:
+    """A DRA driver; see `share_sockets`. A test publishes its devices (see `slices`)."""
+
+    machine: NodeMachine
+    driver: str
+
+    def start(self) -> None:
+        """Start it; the kubelet finds its socket."""
+        program = ("chroot", HOST, sys.executable, "-m", "numapin_lab.devices", self.driver)
+        command = (*program, "--dra", f"--folder={DRA_SOCKETS}")
+        folder = Path("/run") / f"driver-{self.driver}"
+        GuestDaemon("driver", folder, command, self.machine).start()

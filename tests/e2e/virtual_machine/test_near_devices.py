@@ -16,7 +16,8 @@ import yaml
 
 from numapin_api.cpuset import CpuSet
 from numapin_lab.devices.devices import Device
-from numapin_lab.devices.guest import GuestPlugin, share_sockets
+from numapin_lab.devices.guest import GuestDriver, GuestPlugin, share_sockets
+from numapin_lab.devices.slices import claim, device_class, resource_slice, with_claim
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod
 from numapin_lab.vm.running_lab import RunningVmLab
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.timeout(1800)  # for a machine with much else to do
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "devices"
 GPU, NIC = "nvidia.com/gpu", "intel.com/sriov"
+DRIVER = "gpu.example.com"
 CPUS_OF = {"0": CpuSet.parse("2-3"), "1": CpuSet.parse("4-7")}
 FREE = "/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/{}"
 PAGES = 16
@@ -48,6 +50,7 @@ def node(vm_lab: LabFolder) -> Iterator[RunningVmLab]:
     for resource in (GPU, NIC):
         one = GuestPlugin(lab.machine, resource)
         one.start(Device(f"{resource[0]}0", (0,)), Device(f"{resource[0]}1", (1,)))
+    GuestDriver(lab.machine, DRIVER).start()
     lab.restart_kubelet()
     lab.eventually(lambda: offered(lab), ["2", "2"])
     wanted = yaml.safe_load((EXAMPLES / "policy.yaml").read_text())
@@ -169,6 +172,22 @@ def test_a_database_runs_beside_its_disk(node: RunningVmLab) -> None:
     node.wait_running("database")
     assert numa_node_of(node, "database", "engine") == "1"
     node.delete("pod", "database")
+
+
+def test_cpus_and_memory_follow_the_device_of_a_claim(node: RunningVmLab) -> None:
+    """The scheduler allocates it, the kubelet has the driver prepare it."""
+    numa = "resource.kubernetes.io/numaNode"
+    gpus = {f"gpu-{numa_node}": {numa: {"int": int(numa_node)}} for numa_node in CPUS_OF}
+    node.apply(device_class(DRIVER), resource_slice(DRIVER, node.node, gpus))
+    for numa_node in reversed(CPUS_OF):
+        name, of = f"claims-{numa_node}", 'device.attributes["resource.kubernetes.io"].numaNode'
+        node.apply(claim(name, DRIVER, f"{of} == {numa_node}"))
+        node.apply(with_claim(pod(name, ("sh", "-c", f"{FIRST_ACT}; sleep 1000000")), name))
+        node.wait_running(name)
+        assert numa_node_of(node, name, "main") == numa_node, node.events(name)
+        assert said(node, name)["Mems_allowed_list"] in {numa_node, EVERYWHERE}
+    node.delete("pod", *(f"claims-{numa_node}" for numa_node in CPUS_OF))
+    node.kubectl("delete", "resourceclaims", "--all", "--wait=false")
 
 
 def test_a_pod_whose_device_has_no_room_beside_it_is_refused(node: RunningVmLab) -> None:
