@@ -227,14 +227,16 @@ def _systemd(settings: Settings) -> Systemd:
     return SystemdClient(settings.systemd_socket)
 
 
-def _answers(settings: Settings, most_age_seconds: float) -> "PodResourcesServer | None":
+def _answers(
+    settings: Settings, most_age_seconds: float, wake: asyncio.Event
+) -> "PodResourcesServer | None":
     """What answers exporters, imported only where its socket is named."""
     ours, kubelet = settings.serve_pod_resources, settings.pod_resources_socket
     if ours is None or kubelet is None:
         return None
     from numapin_enforcer.lister.serving import PodResourcesServer  # noqa: PLC0415
 
-    return PodResourcesServer(ours, kubelet, most_age_seconds)
+    return PodResourcesServer(ours, kubelet, most_age_seconds, wake=wake.set)
 
 
 def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio.Event) -> _Parts:
@@ -256,8 +258,9 @@ def _build(settings: Settings, api: ApiClient, runtime: CriClient, wake: asyncio
     agent = Agent(inputs, pods, enforcing, followers, reporter, schedule)
     key = Key(settings.node_name, settings.namespace)
     lease = NodeLease(api, key, lambda: agent.progress.problem, lambda: objects.assignment.body)
-    if (answers := _answers(settings, most_age_seconds)) is not None:
+    if (answers := _answers(settings, most_age_seconds, wake)) is not None:
         reporter.on_pass += (answers.passed,)
+        inputs.unserved = lambda: answers.problem
     return _Parts(agent, objects, events, lease, answers)
 
 

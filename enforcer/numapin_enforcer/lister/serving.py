@@ -1,7 +1,7 @@
 """Keeps the socket served for as long as the enforcer runs, beside its passes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,18 +27,35 @@ LOOK_SECONDS: Final = 5.0
 """How often to look whether the socket is still there."""
 
 
+def _no_wake() -> None:
+    """Do nothing."""
+
+
 class PodResourcesServer:
     """Answers with what the last pass has read back.
 
     A thread of its own answers, so that a pass waits for the interpreter at most and for no client.
-    What it may take is bounded: see `Connections`. If the socket cannot be served that is logged
-    and tried again, and nothing else is affected.
+    What it may take is bounded: see `Connections`. If the socket cannot be served that is logged,
+    reported and tried again, and nothing else is affected.
     """
 
     def __init__(
-        self, path: Path, kubelet: Path, most_age_seconds: float, clock: Clock | None = None
+        self,
+        path: Path,
+        kubelet: Path,
+        most_age_seconds: float,
+        clock: Clock | None = None,
+        wake: Callable[[], object] = _no_wake,
     ) -> None:
-        """Args: nothing is answered by a pass that is older than `most_age_seconds`."""
+        """Serve nothing yet.
+
+        Args:
+            path: the socket.
+            kubelet: that of the kubelet.
+            most_age_seconds: nothing is answered by a pass that is older.
+            clock: the machine's clock by default.
+            wake: called after each change of `problem`.
+        """
         self._path, self._kubelet = path, kubelet
         self._most_age_seconds, self._clock = most_age_seconds, clock or SystemClock()
         self._latest: tuple[Pass, Summary | None] | None = None
@@ -50,8 +67,15 @@ class PodResourcesServer:
             failure="the podresources socket is not served, it will be tried again",
             backoff=Backoff(1.0, 60.0),
             clock=self._clock,
+            wake=wake,
         )
         self._worker.request()
+
+    @property
+    def problem(self) -> str:
+        """Why the socket is not served; empty if it is, or was not tried yet."""
+        why = self._worker.problem
+        return f"exporters get no answer: {why}" if why is not None else ""
 
     def passed(self, one: Pass, has: Summary | None) -> None:
         """A pass has ended; `has` is what it read back, or None if it could not."""
@@ -85,6 +109,7 @@ class PodResourcesServer:
         with listening(self._path, MOST_WAITING) as listener:
             made = inode(self._path)
             async with self._answering(listener) as thread:
+                self._worker.note_progress()
                 while thread.is_alive() and inode(self._path) == made:
                     await self._clock.sleep(LOOK_SECONDS)
         return 0.0

@@ -85,6 +85,8 @@ class Inputs:
     """Returns what an enforcer has reported of this node, which counts go on from."""
     remarks: tuple[str, ...] = ()
     """What this process lacks for as long as it runs, and enforces without."""
+    unserved: Callable[[], str] = str
+    """Returns why exporters get no answer; empty if they get one, or are to get none."""
     _hardware: tuple[Topology, Mapping[str, Any]] | None = field(default=None, init=False)
 
     def observe(self, *, full_resync: bool) -> None:
@@ -150,7 +152,7 @@ class Inputs:
                 finishes_soon=self.local_copy.patience_seconds is not None,
             ),
             Part.UNKNOWN_FIELDS: State(note=unknown_note(self.acceptance.unknown)),
-            Part.PROCESS: State(note="; ".join(self.remarks)),
+            Part.PROCESS: State(note="; ".join(filter(None, (*self.remarks, self.unserved())))),
             Part.WATCH: _stalled(Reason.WATCH_INCOMPLETE, self.kubepods.watch_problem),
         }
 

@@ -183,3 +183,20 @@ async def test_the_kubelets_own_socket_is_never_replaced(
     async with running(server.run()):
         await eventually(lambda: "the podresources socket is not served" in caplog.text)
     assert theirs.stat().st_ino == made
+
+
+async def test_why_exporters_get_no_answer_is_known_until_they_get_one(tmp_path: Path) -> None:
+    made, wakes = Scene(tmp_path), list[str]()
+    server = PodResourcesServer(
+        made.path, made.theirs, 60.0, made.clock, lambda: wakes.append(server.problem)
+    )
+    made.path.parent.mkdir()
+    made.path.touch()
+    why = f"exporters get no answer: cannot serve on {made.path}: there is a file that is no socket"
+    async with running(server.run()):
+        await eventually(lambda: server.problem.startswith(why))
+        made.path.unlink()
+        await made.clock.advance(60)
+        await made.begins()
+        await eventually(lambda: not server.problem)
+    assert [bool(one) for one in wakes] == [True, False]

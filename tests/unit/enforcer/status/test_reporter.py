@@ -65,9 +65,12 @@ def test_a_new_assignment_is_reported_once_it_is_on_disk_and_not_before(world: W
 
 def test_what_this_process_lacks_is_said_while_all_is_enforced(world: World) -> None:
     world.inputs.remarks = ("no real-time priority", "nothing is sent by OTLP")
+    world.inputs.unserved = lambda: "exporters get no answer"
     reason, message = world.report()
     assert reason == "Enforced"
-    assert message.endswith("no real-time priority; nothing is sent by OTLP")
+    assert message.endswith(
+        "no real-time priority; nothing is sent by OTLP; exporters get no answer"
+    )
 
 
 def test_what_the_node_is_planned_with_is_said_if_it_is_a_part(world: World) -> None:
