@@ -53,7 +53,7 @@ REFUSALS: Final = Metric(
 WITHOUT_DEVICES: Final = Metric(
     "numapin_placed_without_devices_total",
     Kind.COUNTER,
-    "Pods that were placed before their node reported which devices they have.",
+    "Pods that were placed before it was known which devices they have, or where these are.",
     begins_with=((),),
 )
 EVICTIONS: Final = Metric(

@@ -79,7 +79,6 @@ def test_every_metric_but_those_of_each_container_is_shown_or_left_out_on_purpos
         "numapin_numa_allocatable",
         "numapin_otlp_refused",
         "numapin_pass_age_seconds",
-        "numapin_placed_without_devices_total",
         "numapin_policies",
         "process_open_fds",
         "process_start_time_seconds",
