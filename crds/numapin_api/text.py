@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     )
 
 
+def escaped(raw: bytes) -> str:
+    """A name that others have chosen, in any bytes, as printable ASCII."""
+    return printable(raw.decode("ascii", "backslashreplace"))
+
+
 def cut_text(text: str, limit: int) -> str:
     """The text with at most `limit` characters, at least 3; a mark shows where it was cut.
 

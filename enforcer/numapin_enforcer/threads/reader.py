@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from numapin_api.text import escaped
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.tree import Version
 
@@ -109,12 +110,6 @@ class ThreadReader:
         fields = {name: value.split() for name, _, value in lines}
         depth = len(fields.get(b"NSpid", (b"",)))
         return Process(int(fields[b"Tgid"][0]), int(fields[b"PPid"][0]), depth)
-
-
-def escaped(raw: bytes) -> str:
-    """A name that others have chosen, as printable ASCII."""
-    text = raw.decode("ascii", "backslashreplace")
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _read(file: int) -> bytes:

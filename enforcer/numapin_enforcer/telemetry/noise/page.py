@@ -48,9 +48,13 @@ class CpuPage:
 
     def _page(self, look: Look) -> Iterator[str]:
         """The page in pieces: it may have half a million counts."""
+        left, containers = MOST_THREADS, list[Json]()
+        for one, threads in look.containers:
+            containers.append(self._container(one, threads[:left], is_cut=len(threads) > left))
+            left = max(0, left - len(threads))
         head = {
             "takenSeconds": self._clock.monotonic(),
-            "containers": [self._container(one, threads) for one, threads in look.containers],
+            "containers": containers,
             "cpus": list(self._cpus(look.cpus)),
             "tasksComplete": look.tasks.complete,
         }
@@ -58,10 +62,10 @@ class CpuPage:
         yield f',"interrupts":[{",".join(map(_interrupt, look.interrupts))}]'
         yield f',"tasks":[{",".join(map(_task, look.tasks.found))}]}}'
 
-    def _container(self, one: ExclusiveContainer, threads: Sequence[int]) -> Json:
+    def _container(self, one: ExclusiveContainer, threads: Sequence[int], *, is_cut: bool) -> Json:
         """One container, with the counters of its threads: they begin and end between two pages."""
         rows = list[tuple[int, float, int, int]]()
-        for thread in threads[:MOST_THREADS]:
+        for thread in threads:
             if (times := self._counters.thread_times(thread)) is not None:
                 moved = self._counters.migrations(thread)
                 rows.append((thread, times.waited_seconds, times.slices, moved))
@@ -74,7 +78,7 @@ class CpuPage:
             "cpus": str(one.cpus),
             "ranSeconds": self._counters.cgroup_seconds(one.path, one.cpus),
             "threads": rows,
-            "threadsComplete": len(threads) <= MOST_THREADS,
+            "threadsComplete": not is_cut,
         }
 
     def _cpus(self, cpus: CpuSet) -> Iterator[Json]:

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from numapin_enforcer.threads.reader import escaped
+from numapin_api.text import escaped
 
 _FLAGS, _START, _CPU = 6, 19, 36
 _KERNEL_THREAD: Final = 0x00200000

@@ -46,7 +46,7 @@ class Summary:
     def note(self, look: Look, elapsed_seconds: float) -> None:
         """Take in a look, so long after the one before."""
         last, self._last = self._last, look
-        if last is None or elapsed_seconds <= 0:
+        if last is None:
             return
         disturbed: dict[_Key, CpuSet] = {}
         for key, cpu in (*_tasks(last, look, elapsed_seconds), *_came(last, look, elapsed_seconds)):

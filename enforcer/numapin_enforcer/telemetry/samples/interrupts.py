@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.threads.reader import escaped
+from numapin_api.text import escaped
 
 MOST_ROWS: Final = 4096
 MOST_NAME: Final = 64

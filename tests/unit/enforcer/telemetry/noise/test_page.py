@@ -10,6 +10,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.plan.desired import desire
+from numapin_enforcer.telemetry.noise import page
 from numapin_enforcer.telemetry.noise.look import Looker
 from numapin_enforcer.telemetry.noise.page import CpuPage
 from numapin_enforcer.telemetry.noise.stat_text import TaskStat
@@ -111,6 +112,17 @@ def test_the_counters_of_each_exclusive_cpu_and_container(world: World) -> None:
     assert found["interrupts"] == [{"number": "24", "name": "eth0", "counts": {"4": 3, "5": 3}}]
     assert [(one["name"], one["cpu"], one["slices"]) for one in found["tasks"]] == [("rcu", 4, 6)]
     assert world.tasks.owners == {7: CpuSet((4, 5)), 8: CpuSet((4, 5))}
+
+
+@pytest.mark.parametrize(("most", "read"), [(0, []), (1, [7]), (2, [7])])
+def test_threads_beyond_the_limit_of_a_page_are_not_read(
+    world: World, monkeypatch: pytest.MonkeyPatch, most: int, read: list[int]
+) -> None:
+    monkeypatch.setattr(page, "MOST_THREADS", most)
+    world.end_pass()
+    (one,) = world.read()["containers"]
+    assert [thread[0] for thread in one["threads"]] == read
+    assert one["threadsComplete"] is (most == 2)
 
 
 def test_what_the_kernel_does_not_count_is_null(world: World) -> None:

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.text import escaped
 from numapin_enforcer.cgroups.mounts import Mounts
 from numapin_enforcer.cgroups.tree import Version
 from numapin_enforcer.telemetry.noise import tasks
 from numapin_enforcer.telemetry.noise.stat_text import TaskStat, parse_stat
 from numapin_enforcer.telemetry.noise.tasks import TaskReader
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
-from numapin_enforcer.threads.reader import ThreadReader, escaped
+from numapin_enforcer.threads.reader import ThreadReader
 
 PROC = Path("/proc")
 HOSTILE = [b"web", b") R 1", b"a b (c", b"\n1 (x) S 0", b"\x1b[2J\xff", b"))))"]

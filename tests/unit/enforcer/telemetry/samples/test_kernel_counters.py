@@ -149,3 +149,12 @@ def test_this_machine_counts_migrations_and_interrupts(tmp_path: Path) -> None:
     counters = KernelCounters(Mounts(Version.V2, tmp_path, None), Path("/proc"))
     assert counters.migrations(1) > 0
     assert [*counters.interrupts(CpuSet((0,)))]
+
+
+def test_this_machine_counts_slices_of_each_cpu_if_its_kernel_has_schedstats(
+    tmp_path: Path,
+) -> None:
+    counters = KernelCounters(Mounts(Version.V2, tmp_path, None), Path("/proc"))
+    slices = counters.cpu_slices()
+    assert bool(slices) is Path("/proc/schedstat").exists()
+    assert all(count > 0 for count in slices.values())
