@@ -17,6 +17,7 @@ from numapin_api.meta.wire import (
     never_null,
     not_yet,
 )
+from numapin_api.modes import Mode
 from numapin_api.moves.model import Dynamic
 from numapin_api.starts.model import MAX_START_TIMEOUT
 from numapin_api.status.policy import CpuPolicyStatus
@@ -347,12 +348,13 @@ class CpuPolicySpec(WireModel):
         description="The policy with the highest number applies if several select the same node.",
         json_schema_extra={"format": "int32"},
     )
-    mode: Literal["Static", "None", "Dynamic"] = Field(
+    mode: Mode = Field(
         default="Static",
         description="Static: a container has the same exclusive CPUs as long as it runs. None: "
         "every cgroup gets its parent's CPUs again, and numapin changes none. Dynamic: as Static, "
         "but a running container may be moved to other CPUs so that a pod gets the NUMA nodes that "
-        "topology.policy demands.",
+        "topology.policy demands. Audit: planned as with Static, and reported; nothing is written "
+        "on the node, and no pod is told, held or evicted.",
     )
     dynamic: Dynamic = Field(
         default_factory=Dynamic,

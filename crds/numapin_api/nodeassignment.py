@@ -18,6 +18,7 @@ from numapin_api.meta.wire import (
     never_null,
     without_default,
 )
+from numapin_api.modes import Mode
 from numapin_api.moves.model import Moving
 from numapin_api.starts.model import StartGate, StartGateStatus, UnassignedPods
 from numapin_api.status.containers import (
@@ -242,10 +243,11 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
     policy: PolicyRef | None = Field(
         default=None, description="The policy in force; unset if none selects the node any more."
     )
-    mode: Literal["Static", "None", "Dynamic"] = Field(
+    mode: Mode = Field(
         default="Static",
         description="Static, Dynamic: the spec is enforced. None: every cgroup gets its parent's "
-        "CPUs, and the CFS limits and NUMA nodes from before are restored.",
+        "CPUs, and the CFS limits and NUMA nodes from before are restored. Audit: likewise, and "
+        "the enforcer reports what the spec would change.",
     )
     pools: Pools | None = Field(
         default=None, description="The CPUs that are not exclusive to a container."

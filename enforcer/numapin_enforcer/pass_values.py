@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.conditions.reasons import Obstacle
+from numapin_api.modes import AUDIT, is_enforced
 from numapin_api.schema.plain import Disturbance, KubeletContainer, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure
@@ -77,6 +78,7 @@ class Pass:
         unreadable: set if the cgroups could not be read.
         goal: what the cgroups were brought to; None if they were only read.
         result: what was made of the cgroups.
+        foreseen: what mode Audit would have each cgroup have; empty in other modes.
         wide: threads that may use more CPUs than their cgroup has.
         inherited: cgroups whose processes have the CPU affinity of the container runtime.
         unseen: which threads are not looked at; empty if all are.
@@ -103,6 +105,7 @@ class Pass:
     unreadable: Obstacle | None = None
     goal: AssignmentGoal | ReleaseGoal | None = None
     result: Converged = Converged()
+    foreseen: Mapping[str, Desired] = field(default_factory=dict)
     wide: tuple[WideThreads, ...] = ()
     inherited: tuple[InheritedMask, ...] = ()
     unseen: str = ""
@@ -112,12 +115,27 @@ class Pass:
     @property
     def enforces(self) -> bool:
         """Whether the accepted spec must be enforced; if not, all cgroups are released."""
-        return self.spec is not None and self.spec.mode != "None"
+        return self.spec is not None and is_enforced(self.spec.mode)
 
     @property
     def enforced(self) -> NodeAssignmentSpec | None:
         """The spec that was enforced; None if every cgroup was released, or only read."""
         return self.goal.spec if isinstance(self.goal, AssignmentGoal) else None
+
+    @property
+    def audits(self) -> bool:
+        """Whether it is only reported what the accepted spec would change."""
+        return self.spec is not None and self.spec.mode == AUDIT and not self.conflict
+
+    @property
+    def looked_for(self) -> NodeAssignmentSpec | None:
+        """The spec whose containers are looked for: it is enforced, or audited."""
+        return self.spec if self.audits else self.enforced
+
+    @property
+    def wanted(self) -> Mapping[str, Desired]:
+        """What that spec says for each cgroup of the tree."""
+        return self.foreseen if self.audits else self.result.desired
 
     @property
     def rests(self) -> bool:

@@ -34,6 +34,10 @@ class Reason(StrEnum):
     # All is well.
     IN_FORCE = "InForce", "The policy is in force on every node that it governs."
     ENFORCED = "Enforced", "The kernel has what the spec says."
+    AUDITED = (
+        "Audited",
+        "With mode Audit nothing is written on the node; the message says what would change.",
+    )
     FOREIGN_TASKS = (
         "ForeignTasks",
         "Other tasks use the CPUs of an exclusive container, by the CPU time that the kernel "

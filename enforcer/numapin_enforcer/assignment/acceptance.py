@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.forms.report import Generation
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.text import join_texts
 from numapin_api.topology import Topology
@@ -65,7 +66,7 @@ class Acceptance:
     @property
     def enforces(self) -> bool:
         """Whether the accepted assignment must be enforced; if not, all cgroups are released."""
-        return self.accepted is not None and self.accepted.spec.mode != "None"
+        return self.accepted is not None and is_enforced(self.accepted.spec.mode)
 
     @property
     def generation(self) -> int:

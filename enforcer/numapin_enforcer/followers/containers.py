@@ -45,11 +45,12 @@ class Containers:
 
     def follow(self, one: Pass) -> None:
         """Find the containers, and ask for names."""
-        if one.rests or one.naming is None:
+        if (one.rests and not one.audits) or one.naming is None:
             return
         if one.result.tree is not None:
             self._index.update(one.result.tree, one.naming)
-        uids = {each.pod_uid for each in one.enforced.containers} if one.enforced else ()
+        spec = one.looked_for
+        uids = {each.pod_uid for each in spec.containers} if spec else ()
         self.assigned = frozenset(self._index.of_pods(uids))
         if one.result.tree is not None:
             self._request_names(one.names)

@@ -41,12 +41,13 @@ class Observed:
             return
         if one.spec is None:
             return
-        now_seconds, desired, files = self.clock.monotonic(), one.result.desired, pods.files
+        now_seconds, desired, files = self.clock.monotonic(), one.wanted, pods.files
         if one.resynced and len(one.topology.numa_nodes) > 1:
             bound = bound_pods(one.spec, tree, desired)
             self.unbound.look(tree, naming, bound, files.read_numa_stat, now_seconds)
-            cgroups = container_cgroups(tree, desired)
-            self.promised.look(one.spec, cgroups, naming, files.read_numa_stat, now_seconds)
+            if not one.audits:
+                cgroups = container_cgroups(tree, desired)
+                self.promised.look(one.spec, cgroups, naming, files.read_numa_stat, now_seconds)
         resynced = one.resynced
         self.population.update(tree, desired, files.has_tasks, now_seconds, resynced=resynced)
 

@@ -1,7 +1,7 @@
 """The cgroups of one pass: brought to its goal, with the threads in them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,9 +10,13 @@ from numapin_api.schema.plain import Disturbance
 from numapin_enforcer.assignment.acceptance import Acceptance
 from numapin_enforcer.assignment.local_copy import LocalCopyWriter
 from numapin_enforcer.cgroups.errors import CgroupError
+from numapin_enforcer.cgroups.naming import CgroupNaming
+from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.goals import AssignmentGoal, ReleaseGoal
 from numapin_enforcer.pass_values import Converged, Pass
 from numapin_enforcer.passes.watched_pods import WatchedPods
+from numapin_enforcer.plan.containment import Desired
+from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.telemetry.samples.foreign_tasks import ForeignTasks
 from numapin_enforcer.threads.check import ThreadCheck
@@ -33,6 +37,7 @@ class Enforcing:
     """What runs on exclusive CPUs besides, by name."""
     _holding: bool = field(init=False)
     """Whether cpusets of ours may be in force, which must be released with the assignment."""
+    _audit: DesiredCache | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._holding = self.acceptance.enforces
@@ -56,6 +61,7 @@ class Enforcing:
             naming=naming,
             goal=goal,
             result=result,
+            foreseen=self._foreseen(one, naming, result.tree),
             unreadable=unreadable,
             wide=self.threads.wide,
             inherited=self.threads.inherited,
@@ -76,6 +82,16 @@ class Enforcing:
         elif one.released and names_complete:
             self._holding = awaits_others
             self._save()
+
+    def _foreseen(
+        self, one: Pass, naming: CgroupNaming | None, tree: Tree | None
+    ) -> Mapping[str, Desired]:
+        """What an audited spec would have each cgroup have."""
+        if not one.audits or one.spec is None or naming is None or tree is None:
+            return {}
+        if self._audit is None or self._audit.naming != naming:
+            self._audit = DesiredCache(naming)
+        return AssignmentGoal(one.spec, one.topology, one.names).desired(tree, self._audit)
 
     def _hold(self, one: Pass) -> None:
         """A spec is enforced from now on: it is on disk soon, and must be released some day."""

@@ -49,7 +49,8 @@ class Devices:
         """Name the pods that there are; ask nothing while no assignment is enforced."""
         if one.unreadable is not None:
             return
-        if one.enforced is None or one.rests or one.result.tree is None:
+        rests = one.rests and not one.audits
+        if one.looked_for is None or rests or one.result.tree is None:
             self.kubelet.rest()
             return
         if one.topology is not self._machine[0]:

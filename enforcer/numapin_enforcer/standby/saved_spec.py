@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec
@@ -44,4 +45,4 @@ class SavedSpec:
             spec = decode_spec(wire)
         except InvalidSpecError as error:
             raise LocalCopyError(self._copy.path, f"its spec is wrong: {error}") from error
-        return None if spec.mode == "None" or spec.pools is None else spec
+        return spec if is_enforced(spec.mode) and spec.pools is not None else None

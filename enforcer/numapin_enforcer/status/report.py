@@ -14,6 +14,7 @@ from numapin_api.conditions.reasons import (
 )
 from numapin_api.forms.report import KERNEL_FIELDS as REPORTED_OF_KERNEL
 from numapin_api.forms.report import Seen, report_fields
+from numapin_api.modes import AUDIT
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts
@@ -134,7 +135,8 @@ def build_report(one: Pass, facts: Facts, states: States, summary: Summary | Non
     working = _first(obstacle for state in said for obstacle in state.working)
     confined = has.confined.note if has.confined else ""
     first_notes = (_fine(spec, has), foreign_note(one.foreign), confined)
-    others = next((state.reason for state in said if state.reason), Reason.ENFORCED)
+    done = Reason.AUDITED if one.audits else Reason.ENFORCED
+    others = next((state.reason for state in said if state.reason), done)
     reason = Reason.INHERITED_AFFINITY if confined else others
     verdicts = judge(
         _first(obstacle for state in said for obstacle in state.stalled),
@@ -219,11 +221,21 @@ def _fine(spec: NodeAssignmentSpec | None, summary: Summary) -> str:
         return "there is nothing to enforce"
     if spec.mode == "None":
         return "every cgroup has what its parent has"
+    if spec.mode == AUDIT:
+        return _foreseen(spec, summary)
     count = sum(one.exclusive for one in summary.containers)
     given = f"{plural(count, 'container')} with exclusive CPUs"
     if spec.release_at is None:
         return given
     return f"{given}; no policy wants them any more: given back at {spec.release_at}"
+
+
+def _foreseen(spec: NodeAssignmentSpec, summary: Summary) -> str:
+    """What the spec would change; shared containers are not counted, since they come and go."""
+    asked = {one.key for one in spec.containers if one.exclusive}
+    found = [one for one in summary.containers if (one.pod_uid, one.container) in asked]
+    count = plural(sum(not one.exclusive for one in found), "running container")
+    return f"mode Audit writes nothing here; {count} would get exclusive CPUs"
 
 
 def _first(obstacles: Iterable[Obstacle]) -> Obstacle | None:

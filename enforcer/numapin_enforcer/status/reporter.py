@@ -57,7 +57,7 @@ class StatusReporter:
         if one.spec is None:
             return Summary()
         found = evidence_of(one, facts, states, tree, naming)
-        arguments = (one.spec, tree, one.result.desired, naming, found)
+        arguments = (one.spec, tree, one.wanted, naming, found)
         if self._summarized is None or self._summarized[0] != arguments:
             self._summarized = (arguments, self._summarizer.summarize(*arguments))
         return self._summarized[1]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from numapin_api.conditions.reasons import REFUSAL_REASONS, Reason
 from numapin_api.cpuset import CpuSet
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
@@ -21,7 +22,7 @@ _KNOWN: Final = frozenset(map(str, REFUSAL_REASONS))
 
 def allocation(spec: NodeAssignmentSpec, topology: Topology) -> Values:
     """The gauges of one assignment in force; none while it has no pools."""
-    if spec.pools is None or spec.mode == "None":
+    if spec.pools is None or not is_enforced(spec.mode):
         return {}
     exclusive, reserved = spec.exclusive_cpus & topology.online, spec.pools.reserved
     free = topology.online - reserved - exclusive

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values
@@ -91,7 +92,7 @@ class NodeMetrics:
         enforced = last.spec if last is not None else None
         return {
             **(allocation(enforced, last.topology) if last is not None and enforced else {}),
-            ENFORCES: {(): float(enforced is not None and enforced.mode != "None")},
+            ENFORCES: {(): float(enforced is not None and is_enforced(enforced.mode))},
             DRIFTS: {(cause,): count for cause, count in self._drifts().items()},
             WATCH_AGE: {_WATCH: self._age_seconds()},
         }

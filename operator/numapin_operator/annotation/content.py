@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.placement import is_dropped
@@ -19,10 +20,14 @@ VERSION: Final = 1
 def annotations(spec: NodeAssignmentSpec, topology: Topology | None) -> dict[str, str]:
     """The text for each pod that has exclusive CPUs from numapin, by UID; others have none.
 
+    What is only planned is told nobody.
+
     Args:
         spec: of the assignment, as written.
         topology: the machine; without it no NUMA nodes of CPUs are named.
     """
+    if not is_enforced(spec.mode):
+        return {}
     of_cpu = {cpu.id: cpu.numa_node for cpu in topology.cpus} if topology else {}
     of_pod: dict[str, list[ContainerAssignment]] = {}
     for one in spec.containers:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.modes import is_enforced
 from numapin_operator.holding.slots import Lack, Slot, lack_of, left_on, offers, repels, slot_of
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.reserving import has_place, refusal_of, tried
@@ -47,7 +48,7 @@ def is_holding(policy: PolicyView | None) -> bool:
     """Whether pods are held for the nodes of a policy."""
     if policy is None or policy.deleting or policy.spec.on_unsatisfiable != "Hold":
         return False
-    return policy.spec.mode != "None" and policy_fault(policy) is None
+    return is_enforced(policy.spec.mode) and policy_fault(policy) is None
 
 
 class NodePlaces:

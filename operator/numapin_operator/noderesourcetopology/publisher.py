@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Final
 
+from numapin_api.modes import is_enforced
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_client.resources import Json
 from numapin_daemon.clock import Clock
@@ -197,8 +198,7 @@ class Publisher:
     def _publishing(self, node: str) -> PolicyView | None:
         """The policy of a node, if it says that the object must be there."""
         policy = self._policy_of(node) if node in self._state.nodes else None
-        is_said = policy is not None and policy.spec.mode != "None" and _says_so(policy)
-        return policy if is_said else None
+        return policy if policy is not None and _says_so(policy) else None
 
     async def _compare(self, node: str) -> None:
         """Write or delete one object, as soon as that is allowed."""
@@ -285,7 +285,8 @@ class Publisher:
 
 
 def _says_so(policy: PolicyView) -> bool:
-    return policy.spec.publish.node_resource_topology != "None"
+    publish = policy.spec.publish.node_resource_topology
+    return is_enforced(policy.spec.mode) and publish != "None"
 
 
 def _no_kind(error: ClientError) -> bool:

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from numapin_api.modes import is_enforced
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.errors import ClientError
 from numapin_daemon.logs.log_limit import LogLimit
 from numapin_daemon.telemetry.meter import Meter
@@ -140,23 +142,32 @@ class Outputs:
         self.refusals(result.picture.name)
         told = result.picture.memory.waiting
         fresh = (one for one in decision.told_waiting if one.pod.uid not in told)
-        self.events.inform(map(notice_of_waiting, fresh))
+        if result.picture.is_enforced:
+            self.events.inform(map(notice_of_waiting, fresh))
 
     def report_failure(self, decision: Decision, error: ClientError) -> None:
         """Count a write that failed."""
         self.meter.add(WRITES, decision.write.value, result_of(error))
 
     def _report_spec(self, result: WriteResult, after: AssignmentView) -> None:
-        """Report a spec that was written, and tell pods that it refuses, places, resizes, moves."""
-        picture = result.picture
-        before = picture.assignment.spec if picture.assignment else None
-        pods = {pod.uid: pod for pod in picture.pods}
+        """Report a spec that was written, and tell pods what is done with them."""
+        before = result.picture.assignment.spec if result.picture.assignment else None
         self.written(Written(after.name, after.spec, after.generation, result.planned, result.sent))
+        for refusal in fresh_refusals(before.refused if before else (), after.spec.refused):
+            self.meter.add(REFUSALS, refusal.reason)
+        self.log.written(after)
+        if is_enforced(after.spec.mode):
+            was_told = before is not None and is_enforced(before.mode)
+            self._tell_pods(result.picture, before if was_told else None, after)
+
+    def _tell_pods(
+        self, picture: NodePicture, before: NodeAssignmentSpec | None, after: AssignmentView
+    ) -> None:
+        """Tell pods that a spec refuses, places, resizes and moves what it does so anew."""
+        pods = {pod.uid: pod for pod in picture.pods}
         governing = picture.ranked[0] if picture.ranked else None
         for refusal in fresh_refusals(before.refused if before else (), after.spec.refused):
-            what = consequence(governing, pods.get(refusal.pod_uid))
-            self.events.offer([refusal], what)
-            self.meter.add(REFUSALS, refusal.reason)
+            self.events.offer([refusal], consequence(governing, pods.get(refusal.pod_uid)))
         lacking = lacking_devices(picture)
         if without := lacking.keys() & {one.pod_uid for one in after.spec.containers}:
             self.meter.add(WITHOUT_DEVICES, by=len(without))
@@ -166,4 +177,3 @@ class Outputs:
         moved = notices_of_moves(before, after.spec, after.topology)
         self.events.inform(chain(written, moved))
         self.events.offer(fresh_waits(before, after.spec), KEEPS)
-        self.log.written(after)

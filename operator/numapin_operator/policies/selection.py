@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import get_args
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.meta.matching import Labels, selects
 from numapin_api.meta.selectors import LabelSelector
+from numapin_api.modes import Mode
 from numapin_operator.placement import PodView
 
 
 def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
     """The fields whose value numapin does not support yet, each as `field: value`."""
     supported = {
-        "mode": (spec.mode, ("Static", "None", "Dynamic")),
+        "mode": (spec.mode, get_args(Mode)),
         "isolation": (spec.isolation, ("Cpuset",)),
         "system.processes": (spec.system.processes, ("Leave",)),
         "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict", "Hold")),

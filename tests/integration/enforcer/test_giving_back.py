@@ -1,6 +1,9 @@
 """Mode None and --release restore every cpuset."""
 
+from contextlib import suppress
+
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
+from numapin_lab.node.cgroups import MOUNTS, hierarchies
 from numapin_lab.node.played_kubelet import Kubelet
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.kernel_cgroups import CPUSET, cpus_of, write_cpus
@@ -74,3 +77,37 @@ async def test_release_without_cgroups_succeeds(node: Node, kubelet: Kubelet) ->
     assert node.process is not None
     assert node.process.returncode == 0, node.log
     assert "there is nothing to release" in node.log
+
+
+def contents(kubelet: Kubelet) -> dict[str, str]:
+    """What every file of every cgroup below kubepods says, in each hierarchy that has them."""
+    found: dict[str, str] = {}
+    for root in hierarchies(MOUNTS.read_text()):
+        for file in (root / kubelet.kubepods).rglob("cpuset.*"):
+            with suppress(OSError):
+                found[str(file)] = file.read_text()
+    return found
+
+
+async def test_mode_audit_writes_nothing_and_says_what_would_change(
+    node: Node, kubelet: Kubelet
+) -> None:
+    exclusive, other = (
+        await kubelet.run_pod("exclusive"),
+        await kubelet.run_pod("other", "besteffort"),
+    )
+    await kubelet.run(exclusive, "main")
+    await kubelet.run(other, "main")
+    before, planned = contents(kubelet), spec(assigned(exclusive.uid, "main", "1"), shared="0")
+    await node.start()
+    status = await node.applied(planned | {"mode": "Audit"})
+    assert contents(kubelet) == before
+    (ready,) = (one for one in status["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "Audited")
+    (found,) = status["containers"]
+    assert (found["cpus"], found.get("exclusive", False)) == ("0-1", False)
+    status = await node.applied(planned)
+    assert status["containers"][0]["exclusive"]
+    assert contents(kubelet) != before
+    await node.applied(planned | {"mode": "Audit"})
+    assert sets(kubelet) == dict.fromkeys(sets(kubelet), "0-1")

@@ -17,10 +17,12 @@ from numapin_enforcer.assignment.acceptance import ACCEPTED
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupReadOnlyError
 from numapin_enforcer.cgroups.watch.inotify import Changes
 from numapin_enforcer.cgroups.write import Step, Write
+from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.passes import watched_pods
 from numapin_enforcer.runtime.interface import CriUnavailableError
 from numapin_enforcer.schedule import CPU_SHARE
 from numapin_enforcer.status.in_force.population import RECHECK_SECONDS
+from numapin_enforcer.status.in_force.summary import Summary
 from numapin_enforcer.telemetry.samples.foreign_tasks import SAMPLES_TO_FORGET, SAMPLES_TO_NAME
 from support.fakes.kernels.new_pods import NewPods
 from support.fakes.worlds.agent_world import BODY, CONTAINER, POD, World
@@ -478,3 +480,49 @@ async def test_everything_is_released_once_the_assignment_is_gone(world: World) 
     world.wake.set()
     await world.clock.run_tasks()
     assert world.cpus == "3"
+
+
+def audited(world: World, mode: str, generation: int) -> None:
+    """Have the API server's spec in another mode."""
+    metadata = {**BODY["metadata"], "generation": generation}
+    world.assignments.body = {**BODY, "metadata": metadata, "spec": {**BODY["spec"], "mode": mode}}
+    world.wake.set()
+
+
+async def test_mode_audit_gives_back_once_and_then_writes_nothing(world: World) -> None:
+    audited(world, "Audit", 2)
+    for _ in range(3):
+        await world.clock.advance(10)
+    assert world.cpus == "0-3"
+    assert await world.saved("Audit")
+    made = sum(len(one.result.made) for one in world.passes)
+    updates = len(world.runtime.updates)
+    world.model.write(Write(CONTAINER, CpuSet([1]), Step.PREPARE))
+    world.model.make("kubepods/podnew")
+    await world.clock.advance(20)
+    assert (world.cpus, str(world.last.foreseen[CONTAINER].cpus)) == ("1", "3")
+    assert str(world.last.foreseen["kubepods/podnew"].cpus) == "0-2"
+    assert sum(len(one.result.made) for one in world.passes) == made
+    assert len(world.runtime.updates) == updates
+
+
+async def test_after_mode_audit_the_same_plan_is_enforced(world: World) -> None:
+    audited(world, "Audit", 2)
+    await world.clock.advance(20)
+    audited(world, "Static", 3)
+    await world.clock.advance(1)
+    assert (world.cpus, world.last.foreseen) == ("3", {})
+
+
+async def test_an_audit_says_what_each_container_has_instead(world: World) -> None:
+    found: list[tuple[str, str, bool]] = []
+
+    def note(one: Pass, summary: Summary | None) -> None:
+        assert summary is not None
+        assert not summary.lacks
+        found[:] = [(each.container, str(each.cpus), each.exclusive) for each in summary.containers]
+
+    world.reporter.on_pass = (note,)
+    audited(world, "Audit", 2)
+    await world.clock.advance(20)
+    assert found == [("c", "0-3", False)]

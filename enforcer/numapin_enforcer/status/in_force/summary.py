@@ -4,10 +4,11 @@ Does no I/O.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.modes import AUDIT
 from numapin_api.schema.plain import (
     ContainerAssignment,
     ContainerStatus,
@@ -95,6 +96,11 @@ class Summary:
     lacks: tuple[Lack, ...] = ()
     confined: Confined | None = None
 
+    @property
+    def audited(self) -> "Summary":
+        """Without what keeps a spec from being in force that is not to be in force."""
+        return replace(self, unsaved=0, lacks=(), confined=None)
+
 
 class Summarizer:
     """Summarizes one tree after another; what has not changed is not looked at again."""
@@ -122,7 +128,8 @@ class Summarizer:
             self._index = CpuIndex(tree, desired)
         else:
             self._index.update(tree, desired)
-        return _summarized(spec, self._index, naming, evidence)
+        summary = _summarized(spec, self._index, naming, evidence)
+        return summary.audited if spec.mode == AUDIT else summary
 
 
 def summarize(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView
@@ -141,6 +142,11 @@ class NodePicture:
     def at(self, unix: float | None) -> "NodePicture":
         """The picture at a date and time, to foresee what is decided then; None for no time."""
         return replace(self, now=None if unix is None else Moment(unix, unix))
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether pods and the node are changed by what is planned."""
+        return bool(self.ranked) and is_enforced(self.ranked[0].spec.mode)
 
     @property
     def release_at(self) -> str | None:

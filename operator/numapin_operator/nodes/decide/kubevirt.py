@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.modes import is_enforced
 from numapin_operator.placement import PodView, exclusive_cpus
 
 CPU_MANAGER: Final = ("kubevirt.io/cpumanager", "cpumanager")
@@ -25,7 +26,7 @@ _COMPUTE: Final = "compute"
 def no_dedicated_cpus(policy: CpuPolicySpec, labels: Mapping[str, str]) -> str:
     """What KubeVirt's label keeps away from a Node where the policy is in force; empty if none."""
     label = next((label for label in CPU_MANAGER if label in labels), "")
-    if policy.mode == "None" or labels.get(label) != "false":
+    if not is_enforced(policy.mode) or labels.get(label) != "false":
         return ""
     return (
         f"KubeVirt sets the label {label} to false, so that virtual machines with "

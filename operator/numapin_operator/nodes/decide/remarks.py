@@ -8,6 +8,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
+from numapin_api.modes import AUDIT
 from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.kubevirt import no_dedicated_cpus
@@ -22,6 +23,8 @@ from numapin_operator.placement import (
 
 Remark = tuple[Reason, str]
 
+
+_NOT_WRITTEN: Final = "mode Audit: what is planned is reported, and nothing is written"
 
 WRITER_LENGTH: Final = 200
 """Characters of what others call themselves, in a message."""
@@ -42,6 +45,7 @@ def remarks(
         other_writer: who else writes its NodeResourceTopology; None if nobody does.
     """
     found = (
+        (Reason.AUDITED, _NOT_WRITTEN if policy.mode == AUDIT else ""),
         (Reason.RESERVED_CPUS_OFFLINE, reserved_offline(policy, topology)),
         (Reason.CPU_RESERVATION_DIFFERS, _cpu_reservation(policy, topology, node)),
         (Reason.TOPOLOGY_OF_ANOTHER_WRITER, _not_published(other_writer)),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain_assignment import Refusal
 from numapin_operator.nodes.decide.returning import kubelet_pins
 from numapin_operator.nodes.eviction.history import Cause
@@ -63,7 +64,7 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
 def evicts(policy: PolicyView) -> bool:
     """Whether a policy wants refused pods evicted."""
     spec = policy.spec
-    is_on = spec.mode != "None" and spec.on_unsatisfiable == "Evict"
+    is_on = is_enforced(spec.mode) and spec.on_unsatisfiable == "Evict"
     return is_on and policy_fault(policy) is None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import duration_nanoseconds
 from numapin_api.meta.matching import selects
+from numapin_api.modes import is_enforced
 from numapin_api.schema.plain_assignment import LabelSelector, StartGate
 from numapin_api.starts.model import MAX_UNASSIGNED, MOST_MILLISECONDS
 from numapin_operator.placement.requests import PodView
@@ -15,7 +16,7 @@ def start_gate_of(policy: CpuPolicySpec, *, binds_memory: bool) -> StartGate | N
 
     The labels of namespaces are not known on a node: see `unassigned`.
     """
-    if policy.start_gate != "Wait":
+    if policy.start_gate != "Wait" or not is_enforced(policy.mode):
         return None
     selector = policy.pods.pod_selector
     milliseconds = duration_nanoseconds(policy.start_timeout) // 10**6

@@ -17,6 +17,7 @@ from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.assignment.local_copy import Assignment, LocalCopy
 from numapin_enforcer.standby.saved_spec import SavedSpec
 
+POOLS = {"reserved": "", "shared": "0"}
 CPUS = st.sets(st.integers(0, 300), min_size=1).map(CpuSet)
 CONTAINERS = st.tuples(
     st.sampled_from(("u1", "u2")),
@@ -41,7 +42,12 @@ def test_it_reads_what_the_enforcer_saved(
 
 @pytest.mark.parametrize(
     "spec",
-    [{}, {"mode": "None", "pools": {"reserved": "", "shared": "0"}}, {"pools": None}],
+    [
+        {},
+        {"mode": "Audit", "pools": {"reserved": "", "shared": "0"}},
+        {"mode": "None", "pools": {"reserved": "", "shared": "0"}},
+        {"pools": None},
+    ],
     ids=str,
 )
 def test_what_enforces_nothing_is_none(tmp_path: Path, spec: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from numapin_api import nodeassignment as models
 from numapin_api.conditions.reasons import Obstacle
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import (
+    ContainerAssignment,
     ContainerStatus,
     DevicesStatus,
     Disturbance,
@@ -28,6 +29,10 @@ ONE = ContainerStatus(pod_uid="u", container="c", cpus=CpuSet([1]), exclusive=Tr
 POOLS = PoolsInForce(reserved=CpuSet([0]), shared=CpuSet([0]), exclusive=CpuSet([1]))
 SUMMARY = Summary((ONE,), POOLS, ("u",))
 SPEC = NodeAssignmentSpec()
+AUDITED = NodeAssignmentSpec(
+    mode="Audit",
+    containers=(ContainerAssignment("u", "d", "p", "c", CpuSet([1]), exclusive=True),),
+)
 STUCK, BUSY = Obstacle("Stuck", "repair it"), Obstacle("Busy", "wait")
 
 
@@ -80,6 +85,12 @@ def test_disturbances_are_in_a_node_report_alone() -> None:
     assert found.node_report({}, "2030-01-01T00:00:00Z")["disturbances"] == rows
     assert found.wire({}, "2030-01-01T00:00:00Z")["disturbances"] == []
     assert "disturbances" not in report().node_report({}, "2030-01-01T00:00:00Z")
+
+
+def test_an_audit_says_what_would_change() -> None:
+    found = report(Summary((replace(ONE, exclusive=False),)), AUDITED)
+    fine = "mode Audit writes nothing here; 1 running container would get exclusive CPUs"
+    assert conditions(found)["Ready"] == (True, "Audited", fine)
 
 
 @pytest.mark.parametrize(

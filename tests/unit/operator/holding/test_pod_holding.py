@@ -151,6 +151,7 @@ async def test_no_node_is_asked_again_for_a_wish_that_cannot_be_written() -> Non
         ({"namespace": {}}, "its namespace has no label numapin.io/hold=enabled"),
         ({"policy": {"onUnsatisfiable": "Share"}}, "no node that its selector"),
         ({"policy": {"mode": "None"}}, "no node that its selector"),
+        ({"policy": {"mode": "Audit"}}, "no node that its selector"),
         ({"policy": {"pods": {"podSelector": {"matchLabels": {"a": "b"}}}}}, "no node that"),
         ({"pod": {"nodeSelector": {"no": "such"}}}, "no node that its selector"),
         ({"cpu": "1500m"}, "no node that its selector"),

@@ -133,6 +133,7 @@ async def test_a_pod_that_begins_to_run_changes_the_fingerprint(scene: Scene) ->
     "spec",
     [
         pytest.param(PUBLISH | {"mode": "None"}, id="mode-none"),
+        pytest.param(PUBLISH | {"mode": "Audit"}, id="mode-audit"),
         pytest.param({"reserved": {"count": 2}}, id="not-said"),
         pytest.param(PUBLISH | {"nodeSelector": {"a": "b"}}, id="not-selected"),
     ],

@@ -31,6 +31,7 @@ WAITS = "WaitingForContainers"
 
 ROWS: list[Any] = [
     ("`mode` to `None`", {"mode": "None"}, "", "ReleaseDelayed"),
+    ("`mode` to `Audit`", {"mode": "Audit"}, "2-3", "Audited"),
     ("`mode` to `Dynamic`", {"mode": "Dynamic"}, "2-3", "InForce"),
     ("`isolation`", {"isolation": "Partition"}, "", "UnsupportedField"),
     ("`reserved.cpus`", {"reserved": {"cpus": "0,8"}}, "2-3", WAITS),

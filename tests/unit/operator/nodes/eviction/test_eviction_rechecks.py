@@ -26,6 +26,10 @@ def edited_to_none(world: EvictionWorld) -> None:
     world.put_policy(EVICT | {"mode": "None"}, version=11, generation=2)
 
 
+def edited_to_audit(world: EvictionWorld) -> None:
+    world.put_policy(EVICT | {"mode": "Audit"}, version=11, generation=2)
+
+
 def deleted(world: EvictionWorld) -> None:
     world.state.drop_policy(policy_body(version=12))
 
@@ -64,6 +68,7 @@ def node_gone(world: EvictionWorld) -> None:
 CHANGES = (
     edited_to_share,
     edited_to_none,
+    edited_to_audit,
     deleted,
     being_deleted,
     no_longer_selected,
