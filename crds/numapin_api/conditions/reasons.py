@@ -63,6 +63,11 @@ class Reason(StrEnum):
         "Processes of no pod may use exclusive CPUs although the policy has them keep off, or have "
         "not got back all CPUs that they had; the spec is in force.",
     )
+    INTERRUPTS_NOT_MOVED = (
+        "InterruptsNotMoved",
+        "Interrupts of devices may come to exclusive CPUs although the policy has them keep off, "
+        "or have not got back all CPUs that they had; the spec is in force.",
+    )
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
     MEMORY_RESERVATION_DIFFERS = (
         "MemoryReservationDiffers",
@@ -218,10 +223,6 @@ class Reason(StrEnum):
     RUNTIME_REFUSED = "RuntimeRefused", "The container runtime rejected a request."
     SYSTEMD_UNAVAILABLE = "SystemdUnavailable", "systemd does not answer on D-Bus."
     SYSTEMD_REFUSED = "SystemdRefused", "systemd rejected a request."
-    INTERRUPTS_NOT_MOVED = (
-        "InterruptsNotMoved",
-        "The enforcer may not write which CPUs interrupts come to, or cannot save what they had.",
-    )
 
     # Why a pod got no CPUs or memory of its own.
     NOT_ENOUGH_CPUS = "NotEnoughCPUs", "Fewer CPUs are free than the container requests."

@@ -121,7 +121,7 @@ class Followers:
             drift_count=self.changes.count.total,
             drift_causes=self.changes.count.causes,
             start_gate=self.start_gates.status(one),
-            system=system_status(self.host.status(), self.interrupts.status(one)),
+            system=system_status(self.host.status(), self.interrupts.status()),
         )
         evidence = self.outside.evidence(one.naming, facts.evidence)
         return replace(

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain import InterruptsStatus, NodeAssignmentSpec
 from numapin_api.text import cut_text
@@ -26,6 +27,7 @@ class Interrupts:
     updater: InterruptUpdater
     _for: tuple[CpuSet, CpuSet, Topology] | None = field(default=None, init=False)
     """What the last limits were made of."""
+    _is_asked: bool = field(default=False, init=False)
 
     def follow(self, one: Pass) -> None:
         """Keep interrupts off exclusive CPUs, or restore them; if the node is left alone, rest."""
@@ -34,6 +36,7 @@ class Interrupts:
             self._for = None
             self.updater.pause()
             return
+        self._is_asked = _is_wanted(spec)
         exclusive, others = _wanted(spec)
         made_of = (exclusive, others, one.topology)
         if made_of != self._for:
@@ -41,12 +44,18 @@ class Interrupts:
             self.updater.want(limits_of(exclusive, others, one.topology))
 
     def state(self) -> State:
-        """What keeps interrupts from being where they must be."""
-        return State(stalled=self.updater.obstacles(), note=self.updater.note)
+        """What may interrupt exclusive CPUs nevertheless, or has not its CPUs again."""
+        updater = self.updater
+        if not self._is_asked:
+            return State(working=updater.obstacles())
+        lacking = updater.lacking
+        why = f"interrupts may come to exclusive CPUs: {lacking}" if lacking else ""
+        note = "; ".join(filter(None, (why, updater.note)))
+        return State(note=note, reason=Reason.INTERRUPTS_NOT_MOVED if note else None)
 
-    def status(self, one: Pass) -> InterruptsStatus | None:
+    def status(self) -> InterruptsStatus | None:
         """What the kernel says; None if the spec leaves interrupts alone."""
-        if not _is_wanted(one.spec):
+        if not self._is_asked:
             return None
         message = cut_text(self.updater.message, MOST_MESSAGE) or None
         return InterruptsStatus(self.updater.outcome.kept_off, message)

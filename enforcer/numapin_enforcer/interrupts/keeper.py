@@ -12,6 +12,9 @@ from numapin_enforcer.interrupts.saved_masks import SavedMasks
 RETRY_SECONDS: Final = 60.0
 """How soon the same mask is written again that the kernel has refused."""
 
+OWNERS_EACH: Final = 6
+"""In one of so many looks it is read whose interrupts they are; before a write it always is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Staying:
@@ -21,6 +24,7 @@ class Staying:
         mask: which one.
         cpus: these exclusive CPUs.
         why: for people.
+        is_refused: whether the kernel does not move it; else it moves soon.
         serves_them: whether it is of a queue that serves exclusive CPUs alone: nothing but their
             own I/O raises it. Source: Linux block/blk-mq-pci.c, `blk_mq_pci_map_queues`.
     """
@@ -29,6 +33,7 @@ class Staying:
     cpus: CpuSet
     why: str
     serves_them: bool = False
+    is_refused: bool = False
 
     def __str__(self) -> str:
         return f"{self.mask} on {self.cpus}: {self.why}"
@@ -78,6 +83,7 @@ class Keeper:
     _tried: dict[str, _Tried] = field(default_factory=dict, init=False)
     _unsettled: frozenset[str] = field(default=frozenset(), init=False)
     """Interrupts that occurred on exclusive CPUs at the last look."""
+    _looks: int = field(default=0, init=False)
 
     def look(self, limits: Limits, now_seconds: float) -> Outcome:
         """Keep all masks within limits; without exclusive CPUs, restore them and forget all.
@@ -86,7 +92,9 @@ class Keeper:
             InterruptsError: they cannot be read, or none can be written.
             OSError: what was found could not be saved; then nothing was written.
         """
-        masks = self.files.read()
+        self._looks += 1
+        again = not limits.exclusive or self._looks % OWNERS_EACH == 1
+        masks = self.files.read(again=again)
         planned = plan(masks, self.saved.masks, limits, self._last or {})
         self.saved.save(planned.saved)
         made = self._write(planned.changes, now_seconds)
@@ -130,11 +138,10 @@ class Keeper:
         return made
 
     def _save_answers(self, made: Mapping[str, CpuSet]) -> None:
-        """An answer that differs from what was asked for is none that others have set."""
+        """What the kernel has answered is ours, whatever was asked for, and nothing else is."""
         masks = dict(self.saved.masks)
         for key, got in made.items():
-            if got != masks[key].cpus:
-                masks[key] = replace(masks[key], ours=masks[key].ours | {got})
+            masks[key] = replace(masks[key], ours=frozenset({got} - {masks[key].cpus}))
         self.saved.save(masks)
 
     def _staying(self, masks: Iterable[Mask], exclusive: CpuSet) -> Iterator[Staying]:
@@ -147,4 +154,4 @@ class Keeper:
                     tried = self._tried.get(mask.key)
                     why = tried.why if tried is not None else "it moves when it occurs next"
                     serves_them = tried is not None and now.cpus <= exclusive
-                    yield Staying(now, cpus, why, serves_them)
+                    yield Staying(now, cpus, why, serves_them, tried is not None)

@@ -78,6 +78,7 @@ class InterruptUpdater:
     _limits: Limits | None = field(default=None, init=False)
     """None while nothing may be written."""
     _keeper: Keeper | None = field(default=None, init=False)
+    _not_restored: tuple[str, ...] = field(default=(), init=False)
     _foreign_at: deque[float] = field(default_factory=lambda: deque(maxlen=OFTEN), init=False)
     """When looks found masks that others had set."""
     _worker: Worker = field(init=False)
@@ -121,14 +122,23 @@ class InterruptUpdater:
             return str(self._worker.problem)
         return first_texts([*map(str, self.outcome.staying)], SHOWN, "; ")
 
+    @property
+    def lacking(self) -> str:
+        """Why others' interrupts may go on to come to exclusive CPUs; empty if they do not."""
+        if self._worker.problem is not None:
+            return self.message
+        left = (one for one in self.outcome.staying if one.is_refused and not one.serves_them)
+        return first_texts([*map(str, left)], SHOWN, "; ")
+
     def obstacles(self) -> tuple[Obstacle, ...]:
-        """What a person must repair."""
+        """What keeps masks from being restored."""
         problem = self._worker.problem
-        if problem is None:
-            return ()
-        if not isinstance(problem, _EXPECTED):
+        if problem is not None and not isinstance(problem, _EXPECTED):
             return (internal_error("moving interrupts", problem),)
-        message = f"interrupts are not kept off exclusive CPUs: {problem}"
+        why = str(problem) if problem is not None else first_texts(self._not_restored, SHOWN, "; ")
+        if not why:
+            return ()
+        message = f"interrupts do not have the CPUs that they had: {why}"
         return (Obstacle(Reason.INTERRUPTS_NOT_MOVED, message),)
 
     async def run(self) -> None:
@@ -146,6 +156,7 @@ class InterruptUpdater:
             self._keeper = await asyncio.to_thread(self.host.keeper)
         keeper = self._keeper
         outcome = await asyncio.to_thread(keeper.look, limits, self.clock.monotonic())
+        self._not_restored = keeper.not_restored if not limits.exclusive else ()
         self._take_over(outcome)
         if limits.exclusive or keeper.not_restored:
             return LOOK_SECONDS
@@ -166,5 +177,5 @@ class InterruptUpdater:
             self.outcome.staying,
         )
         self.outcome = outcome
-        if is_news or outcome.foreign:
+        if is_news or outcome.foreign or self._not_restored:
             self.wake.set()

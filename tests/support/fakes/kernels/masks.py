@@ -67,8 +67,8 @@ class FakeMasks:
         found = {DEFAULT: self.default, WORKQUEUES: self.workqueues}
         return found | {key: one.cpus for key, one in self.interrupts.items()}
 
-    def read(self) -> list[Mask]:
-        """See `MaskFiles`."""
+    def read(self, *, again: bool) -> list[Mask]:
+        """See `MaskFiles`. Nothing is remembered."""
         self.reads += 1
         numbers = sorted(self.interrupts.items(), key=lambda one: int(one[0]))
         return [

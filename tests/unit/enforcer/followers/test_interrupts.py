@@ -78,8 +78,9 @@ async def test_without_the_right_the_report_says_what_is_missing(
 ) -> None:
     kernel.read_only = True
     await node.make_pass(keeping_off(CPU_2))
-    await node.clock.until(lambda: node.stalled)
-    assert node.reasons[0] == ["InterruptsNotMoved"]
+    state = node.followers.interrupts.state
+    await node.clock.until(lambda: state().note)
+    assert (state().reason, state().stalled, state().working) == ("InterruptsNotMoved", (), ())
     system = node.facts().content.system
     assert system is not None
     assert system.interrupts is not None

@@ -41,6 +41,7 @@ class History:
         self.exclusive = CpuSet()
         self.wanted = self.kernel.everything()
         self.seen = dict(self.wanted)
+        self.new = set[str]()
         self.serial: Iterator[int] = iter(range(1000))
         self.restart()
         self.plug("24", 0, managed=False)
@@ -56,10 +57,13 @@ class History:
         for kernel in (without_us, self.kernel):
             kernel.plug(number, name, numa_node=numa_node, managed=managed)
         self.seen[number] = self.kernel.everything()[number]
+        self.new.add(number)
         self.wanted[number] = without_us.everything()[number]
 
     def write(self, key: str, cpus: CpuSet) -> None:
         if key in self.kernel.everything():
+            if key in self.new:  # else nobody could tell this from what a new interrupt begins with
+                self.look(self.exclusive)
             try:
                 self.kernel.set(key, cpus)
             except MaskRefusedError:
@@ -71,6 +75,7 @@ class History:
         self._note_others(exclusive)
         outcome = self.keeper.look(limits(exclusive), 0.0)
         self.exclusive, self.seen = exclusive, self.kernel.everything()
+        self.new.clear()
         return outcome
 
     def killed_look(self, exclusive: CpuSet, after: int) -> None:

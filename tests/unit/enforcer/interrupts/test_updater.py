@@ -8,7 +8,7 @@ import pytest
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.interrupts.keeper import Keeper
+from numapin_enforcer.interrupts.keeper import RETRY_SECONDS, Keeper
 from numapin_enforcer.interrupts.plan import Limits
 from numapin_enforcer.interrupts.saved_masks import FILE_NAME, SavedMasks
 from numapin_enforcer.interrupts.updater import LOOK_SECONDS, OFTEN, Host, InterruptUpdater
@@ -118,27 +118,58 @@ async def test_a_pause_leaves_everything_as_it_is(
     await clock.until(lambda: kernel.interrupts["24"].cpus == ALL - EXCLUSIVE)
 
 
-async def test_files_that_cannot_be_written_need_a_person_and_are_tried_again(
+async def test_files_that_cannot_be_written_are_named_and_tried_again(
     updater: InterruptUpdater, kernel: FakeMasks, clock: ManualClock
 ) -> None:
     kernel.read_only = True
     updater.want(KEEP_OFF)
-    await clock.until(updater.obstacles)
-    (obstacle,) = updater.obstacles()
-    assert obstacle.reason == Reason.INTERRUPTS_NOT_MOVED
-    assert "EROFS" in obstacle.message
-    assert "EROFS" in updater.message
+    await clock.until(lambda: updater.lacking)
+    assert "EROFS" in updater.lacking
+    assert updater.message == updater.lacking
     kernel.read_only = False
     await clock.advance(60)
-    await clock.until(lambda: not updater.obstacles())
+    await clock.until(lambda: not updater.lacking)
     assert updater.outcome.kept_off == EXCLUSIVE
 
 
-async def test_a_full_disk_is_an_obstacle(
+async def test_a_full_disk_is_named(
     updater: InterruptUpdater, kernel: FakeMasks, clock: ManualClock, tmp_path: Path
 ) -> None:
     (tmp_path / FILE_NAME).with_suffix(".new").mkdir()
     updater.want(KEEP_OFF)
-    await clock.until(updater.obstacles)
-    assert [one.reason for one in updater.obstacles()] == [Reason.INTERRUPTS_NOT_MOVED]
+    await clock.until(lambda: updater.lacking)
     assert kernel.writes == []
+
+
+async def test_what_cannot_be_restored_is_an_obstacle_and_is_tried_again(
+    updater: InterruptUpdater, kernel: FakeMasks, clock: ManualClock, tmp_path: Path
+) -> None:
+    updater.want(KEEP_OFF)
+    await clock.until(lambda: waits(clock))
+    kernel.interrupts["24"].managed = True
+    updater.want(RESTORE)
+    await clock.until(updater.obstacles)
+    (obstacle,) = updater.obstacles()
+    assert obstacle.reason == Reason.INTERRUPTS_NOT_MOVED
+    assert "EIO" in obstacle.message
+    assert (tmp_path / FILE_NAME).exists()
+    kernel.interrupts["24"].managed = False
+    await clock.until(lambda: waits(clock))
+    clock.stand_still(RETRY_SECONDS)
+    await clock.advance(LOOK_SECONDS)
+    await clock.until(lambda: not updater.obstacles())
+    assert kernel.interrupts["24"].cpus == ALL
+
+
+async def test_only_what_the_kernel_refuses_and_others_raise_is_lacking(
+    updater: InterruptUpdater, kernel: FakeMasks, clock: ManualClock
+) -> None:
+    kernel.plug("25", "nvme0q1", managed=True)
+    kernel.interrupts["25"].effective = EXCLUSIVE
+    kernel.plug("26", "nvme0q2", managed=True)
+    kernel.interrupts["26"].cpus = kernel.interrupts["26"].effective = EXCLUSIVE
+    updater.want(KEEP_OFF)
+    await clock.until(lambda: waits(clock))
+    assert "nvme0q1" in updater.lacking
+    assert "nvme0q2" not in updater.lacking
+    assert "nvme0q2" in updater.message
