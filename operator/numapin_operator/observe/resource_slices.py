@@ -36,7 +36,9 @@ class DeviceId(NamedTuple):
         """The device of an allocation; None if that cannot be one."""
         names = [result.get(one) for one in ("driver", "pool", "device")]
         found = [one for one in names if isinstance(one, str) and _NAME.fullmatch(one)]
-        return cls(*map(intern, found)) if len(found) == len(names) else None
+        if len(found) < len(names) or "/" in found[0]:
+            return None
+        return cls(*map(intern, found))
 
 
 Places = Mapping[DeviceId, tuple[str, ...]]

@@ -102,6 +102,7 @@ def test_nonsense_is_no_slice(field: str, nonsense: Any) -> None:
     [
         {"driver": "a,spec.nodeName=other"},
         {"driver": ""},
+        {"driver": "example.com/gpu"},
         {"driver": None},
         {"pool": 1},
         {"device": "a\n"},
