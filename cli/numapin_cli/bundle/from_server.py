@@ -32,6 +32,7 @@ from numapin_client.resources import (
     NODES,
     PODS,
     RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Json,
     Key,
     Resource,
@@ -46,7 +47,9 @@ _MOST_EVENTS: Final = 5000
 _OF_NODES: Final = (NODES, NODE_TOPOLOGIES, NODE_REPORTS, NODE_ASSIGNMENTS)
 """Reports are read before the NodeAssignments that they are about; see `NodeParts`."""
 
-_MAY_BE_UNKNOWN: Final = frozenset({RESOURCE_CLAIMS, NODE_REPORTS, NODE_TOPOLOGIES})
+_MAY_BE_UNKNOWN: Final = frozenset(
+    {RESOURCE_CLAIMS, RESOURCE_SLICES, NODE_REPORTS, NODE_TOPOLOGIES}
+)
 """Kinds that an older Kubernetes, or CRDs of an older numapin, do not have."""
 
 
@@ -109,9 +112,12 @@ class ServerCollector:
                     or one["metadata"]["name"] in self._wanted.nodes
                 ):
                     yield one
-        selectors = [f"{ALIVE},spec.nodeName={node}" for node in self._wanted.nodes] or [ALIVE]
-        for selector in selectors:
-            for one in await self._listed(PODS, field_selector=selector):
+        on_nodes = [f"spec.nodeName={node}" for node in self._wanted.nodes]
+        for selector in on_nodes or [""]:
+            for one in await self._listed(RESOURCE_SLICES, field_selector=selector):
+                yield one
+            alive = f"{ALIVE},{selector}".rstrip(",")
+            for one in await self._listed(PODS, field_selector=alive):
                 yield one
 
     async def _listed(self, resource: Resource, **selectors: str) -> list[Json]:

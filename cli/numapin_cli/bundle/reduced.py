@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from numapin_operator.observe.pods.mirror_pods import MIRROR_ANNOTATION
+from numapin_operator.observe.resource_slices import STANDARD
 
 Json = dict[str, Any]
 Shape = Mapping[str, Any]
@@ -121,6 +122,7 @@ _NODE: Final[Shape] = {
     },
 }
 _OURS: Final[Shape] = {"metadata": _METADATA, "spec": None, "status": None}
+_PLACES: Final = dict.fromkeys(f"{STANDARD}{one}" for one in ("numaNode", "pciBusID", "pcieRoot"))
 _RESULTS: Final = [{"request": None, "driver": None, "pool": None, "device": None}]
 _EVENT: Final[Shape] = {
     "metadata": {"namespace": None, "creationTimestamp": None},
@@ -149,6 +151,15 @@ SHAPES: Final[Mapping[str, Shape]] = {
         "status": {
             "allocation": {"devices": {"results": _RESULTS}},
             "reservedFor": [{"resource": None, "name": None, "uid": None}],
+        },
+    },
+    "ResourceSlice": {
+        "metadata": _METADATA,
+        "spec": {
+            "driver": None,
+            "nodeName": None,
+            "pool": None,
+            "devices": [{"name": None, "attributes": {**_PLACES, "numaNode": None}}],
         },
     },
     "Event": _EVENT,

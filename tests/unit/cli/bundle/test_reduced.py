@@ -11,6 +11,7 @@ from numapin_cli.bundle.own_pods import MASK, masked, masked_arguments
 from numapin_cli.bundle.reduced import reduced
 from numapin_operator.observe.pods.parser import parse_stored_pod
 from numapin_operator.observe.records import NodeView
+from numapin_operator.observe.resource_slices import DeviceId, PublishedDevices
 from support.fakes.worlds.described_cluster import node_body
 from support.values.leaking import CANARY, leaking
 from support.values.operator import pod_body
@@ -54,6 +55,26 @@ def test_the_operator_sees_no_difference(cpu: str) -> None:
     node["status"]["addresses"] = [{"address": CANARY}]
     assert NodeView.decode(reduced("Node", node)) == NodeView.decode(node)
     assert CANARY not in json.dumps([reduced("Node", node), reduced("Pod", body)])
+
+
+def test_the_operator_sees_no_difference_in_a_slice() -> None:
+    standard = {
+        "resource.kubernetes.io/numaNode": {"int": 1},
+        "resource.kubernetes.io/pciBusID": {"string": "0000:3b:00.0"},
+        "resource.kubernetes.io/pcieRoot": {"string": "pci0000:3a"},
+        "numaNode": {"int": 0},
+    }
+    device = {"name": "g", "attributes": standard | {"uuid": {"string": CANARY}}, "taints": CANARY}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": "n", "pool": pool, "devices": [device], "other": CANARY}
+    body = {"metadata": {"name": "s"}, "spec": spec}
+    wanted = DeviceId("d", "p", "g")
+    whole, less = PublishedDevices([wanted]), PublishedDevices([wanted])
+    whole.take_in(body)
+    less.take_in(reduced("ResourceSlice", body))
+    assert less.places == whole.places
+    assert len(less.places[wanted]) == 4
+    assert CANARY not in json.dumps(reduced("ResourceSlice", body))
 
 
 @pytest.mark.parametrize(
