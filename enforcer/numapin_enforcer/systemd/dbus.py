@@ -24,6 +24,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
+    SystemdDeniedError,
     SystemdRefusedError,
     SystemdUnavailableError,
     UnitCpus,
@@ -38,8 +39,10 @@ _MANAGER: Final = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Mana
 _KINDS: Final = ("slice", "scope", "service", "socket", "mount", "swap")
 """Of units that have a cgroup. Source: systemd.unit(5), systemd.resource-control(5)."""
 _CPUS, _MEMS, _CGROUP = "AllowedCPUs", "AllowedMemoryNodes", "ControlGroup"
+_COST: Final = "a QoS class without pods may lose its fence until the next pass"
 _NO_SUCH_UNIT: Final = f"{_NAME}.NoSuchUnit"
 _NO_NAME: Final = "org.freedesktop.DBus.Error.InvalidArgs"
+_DENIED: Final = "org.freedesktop.DBus.Error.AccessDenied"
 _NOT_SERVED: Final = frozenset(
     f"org.freedesktop.DBus.Error.{name}"
     for name in ("Disconnected", "NameHasNoOwner", "NoReply", "ServiceUnknown", "TimedOut")
@@ -134,17 +137,17 @@ class SystemdClient:
         """The reply's body.
 
         Raises:
-            SystemdUnavailableError: there is none.
+            SystemdUnavailableError: there is none, or there may be none.
             _RefusedError: it is an error.
         """
         message = new_method_call(where, method, signature, body)
         try:
             async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
-                if self._connection is None:
-                    self._connection = await _open(self._socket)
-                reply = await _exchange(self._connection, message)
+                reply = await self._ask(message)
         except FileNotFoundError as error:
             raise SystemdAbsentError(_absent(self._socket)) from error
+        except PermissionError as error:
+            raise SystemdDeniedError(_denied(self._socket, str(error))) from error
         except TimeoutError as error:
             await self.close()
             problem = f"{method} was not answered on {self._socket} in {CALL_TIMEOUT_SECONDS:g} s"
@@ -157,8 +160,19 @@ class SystemdClient:
             refused = _RefusedError(reply)
             if refused.name in _NOT_SERVED:
                 raise SystemdUnavailableError(f"no {_NAME} on {self._socket}: {refused.message}")
+            if refused.name == _DENIED:
+                raise SystemdDeniedError(_denied(self._socket, refused.message))
             raise refused
         return reply.body
+
+    async def _ask(self, message: Message) -> Message:
+        """The reply, which may be an error: the bus's own, if it takes no client like this one."""
+        if self._connection is None:
+            opened = await _open(self._socket)
+            if isinstance(opened, Message):
+                return opened
+            self._connection = opened
+        return await _exchange(self._connection, message)
 
 
 def _cpus(octets: bytes) -> CpuSet:
@@ -170,14 +184,14 @@ def _octets(ids: CpuSet | MemSet) -> bytes:
     return ids.mask.to_bytes((ids.mask.bit_length() + 7) // 8, "little")
 
 
-async def _open(socket: Path) -> DBusConnection:
+async def _open(socket: Path) -> DBusConnection | Message:
     """An authenticated connection. Source: D-Bus specification, "Authentication Protocol".
 
     jeepney's own function leaks the socket if this fails.
 
-    Raises:
-        _RefusedError: the bus takes no client like this one, as with AppArmor's profile of most
-            containers. It would end the connection at the next message, without a reason.
+    Returns:
+        The bus's error instead if it takes no client like this one, as with AppArmor's profile of
+        most containers. It would end the connection at the next message, without a reason.
     """
     reader, writer = await asyncio.open_unix_connection(socket)
     with ExitStack() as failing:
@@ -194,7 +208,7 @@ async def _open(socket: Path) -> DBusConnection:
         connection = DBusConnection(reader, writer)
         hello = await _exchange(connection, message_bus.Hello())
         if hello.header.message_type is MessageType.error:
-            raise _RefusedError(hello)
+            return hello
         failing.pop_all()
     return connection
 
@@ -210,7 +224,8 @@ async def _exchange(connection: DBusConnection, message: Message) -> Message:
 
 
 def _absent(socket: Path) -> str:
-    return (
-        f"there is no {socket} (mount the host's, or name it with --systemd-socket); a QoS class "
-        "without pods may lose its fence until the next pass"
-    )
+    return f"there is no {socket} (mount the host's, or name it with --systemd-socket); {_COST}"
+
+
+def _denied(socket: Path, reason: str) -> str:
+    return f"the node denies the use of {socket} ({reason}; see docs/platforms.md); {_COST}"

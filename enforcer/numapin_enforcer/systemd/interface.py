@@ -38,8 +38,16 @@ class SystemdUnavailableError(SystemdError):
     reason = Reason.SYSTEMD_UNAVAILABLE
 
 
-class SystemdAbsentError(SystemdUnavailableError):
+class SystemdOutOfReachError(SystemdUnavailableError):
+    """This process may not ask, as the node is set up: a note of a node that is well."""
+
+
+class SystemdAbsentError(SystemdOutOfReachError):
     """The socket does not exist: it was not mounted, or this systemd has no D-Bus."""
+
+
+class SystemdDeniedError(SystemdOutOfReachError):
+    """The kernel, the bus or systemd denies it, as AppArmor and SELinux do to containers."""
 
 
 class SystemdRefusedError(SystemdError):

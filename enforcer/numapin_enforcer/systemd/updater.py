@@ -17,8 +17,8 @@ from numapin_daemon.worker import Worker
 from numapin_enforcer.systemd.interface import (
     ServiceManager,
     SliceSets,
-    SystemdAbsentError,
     SystemdError,
+    SystemdOutOfReachError,
     SystemdRefusedError,
 )
 from numapin_enforcer.systemd.slices import unit_name
@@ -78,23 +78,23 @@ class SliceUpdater:
     @property
     def note(self) -> str:
         """The message of a healthy node whose systemd cannot be reached; else empty."""
-        if not isinstance(self.problem, SystemdAbsentError):
+        if not isinstance(self.problem, SystemdOutOfReachError):
             return ""
         return f"systemd is not updated: {self.problem}"
 
     @property
     def may_write_older(self) -> bool:
         """Whether systemd may still write sets of before, until a call that will be tried again."""
-        return bool(self._pending()) and not isinstance(self.problem, SystemdAbsentError)
+        return bool(self._pending()) and not isinstance(self.problem, SystemdOutOfReachError)
 
     def obstacles(self) -> tuple[Obstacle, ...]:
-        """What keeps systemd from having what it must have; an absent systemd is no obstacle."""
+        """What keeps systemd from having what it must have; one out of reach is no obstacle."""
         problem = self.problem
         if problem is None:
             slices = ", ".join(map(unit_name, self._pending()))
             message = f"systemd is being sent the CPUs of {slices}"
             return (Obstacle(Reason.APPLYING, message),) if slices else ()
-        if isinstance(problem, SystemdAbsentError):
+        if isinstance(problem, SystemdOutOfReachError):
             return ()
         if not isinstance(problem, SystemdError):
             return (internal_error("updating systemd", problem),)

@@ -1,13 +1,17 @@
 """The edge to systemd against a real D-Bus daemon on which no systemd is; the guest has both."""
 
 import asyncio
+import errno
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
-from jeepney import Parser, new_error
+from jeepney import Parser, message_bus, new_error
+from jeepney.io.asyncio import Proxy, open_dbus_router
 
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.systemd import dbus as systemd_module
@@ -15,7 +19,7 @@ from numapin_enforcer.systemd.dbus import SystemdClient
 from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
-    SystemdRefusedError,
+    SystemdDeniedError,
     SystemdUnavailableError,
 )
 from numapin_lab.processes.daemons import wait_until
@@ -39,16 +43,28 @@ async def client(socket: Path) -> AsyncIterator[SystemdClient]:
     await made.close()
 
 
+ALL = "<allow send_destination='*' eavesdrop='true'/><allow eavesdrop='true'/><allow own='*'/>"
+
+
 @pytest.fixture
 def bus(socket: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with _running_bus(socket, tmp_path, ALL) as process:
+        yield process
+
+
+def _address(socket: Path) -> str:
+    escaped = str(socket).replace(",", "%2c").replace("=", "%3d")
+    return f"unix:path={escaped}"
+
+
+@contextmanager
+def _running_bus(socket: Path, tmp_path: Path, policy: str) -> Iterator[subprocess.Popen[bytes]]:
     program = shutil.which("dbus-daemon")
     assert program is not None, "apt-get install dbus"
     configuration = tmp_path / "bus.conf"
-    address = str(socket).replace(",", "%2c").replace("=", "%3d")
     configuration.write_text(
-        f"<busconfig><listen>unix:path={address}</listen><policy context='default'>"
-        "<allow send_destination='*' eavesdrop='true'/><allow eavesdrop='true'/><allow own='*'/>"
-        "</policy></busconfig>"
+        f"<busconfig><listen>{_address(socket)}</listen><policy context='default'>"
+        f"{policy}</policy></busconfig>"
     )
     with subprocess.Popen([program, f"--config-file={configuration}", "--nofork"]) as process:
         wait_until(socket.exists, "the D-Bus daemon", 30)
@@ -99,7 +115,7 @@ async def test_a_socket_that_is_not_a_bus_is_reported(
             await client.read(SLICE)
 
 
-async def test_a_bus_that_refuses_such_clients_is_reported_with_its_reason(
+async def test_a_bus_that_denies_such_clients_is_reported_with_its_reason(
     client: SystemdClient, socket: Path
 ) -> None:
     """As the bus does on Ubuntu to a container with AppArmor's default profile."""
@@ -119,8 +135,38 @@ async def test_a_bus_that_refuses_such_clients_is_reported_with_its_reason(
 
     async with await asyncio.start_unix_server(refuse, socket):
         for _ in range(2):
-            with pytest.raises(SystemdRefusedError, match=reason):
+            with pytest.raises(SystemdDeniedError, match=reason):
                 await client.read(SLICE)
+
+
+async def test_a_bus_that_lets_no_call_through_to_systemd_is_a_denial(
+    client: SystemdClient, socket: Path, tmp_path: Path
+) -> None:
+    """A real bus, whose policy denies what AppArmor and SELinux deny by the same error."""
+    policy = (
+        "<allow own='*'/><allow send_destination='org.freedesktop.DBus'/>"
+        "<deny send_destination='org.freedesktop.systemd1'/>"
+    )
+    with _running_bus(socket, tmp_path, policy):
+        async with open_dbus_router(bus=_address(socket)) as owner:
+            await Proxy(message_bus, owner).RequestName("org.freedesktop.systemd1")
+            with pytest.raises(SystemdDeniedError, match=r"denies the use of .*bus .*rejected"):
+                await client.read(SLICE)
+            with pytest.raises(SystemdDeniedError, match=r"platforms\.md"):
+                await client.write(SLICE, SETS)
+
+
+def _deny_connections(_: object) -> NoReturn:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+async def test_a_kernel_that_denies_the_socket_is_reported(
+    client: SystemdClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SELinux does to a container whose type may not connect; root passes every mode."""
+    monkeypatch.setattr(asyncio, "open_unix_connection", _deny_connections)
+    with pytest.raises(SystemdDeniedError, match="Permission denied"):
+        await client.read(SLICE)
 
 
 async def test_a_silent_server_is_reported(

@@ -25,6 +25,7 @@ from numapin_enforcer.runtime.interface import ContainerResources, CriRefusedErr
 from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
+    SystemdDeniedError,
     SystemdUnavailableError,
 )
 from support.fakes.kernels.host_cgroups import FakeHost, HostWorld
@@ -169,8 +170,12 @@ async def test_a_container_that_the_runtime_does_not_list_is_no_problem(node: No
     assert node.runtime.updates == []
 
 
-async def test_a_systemd_that_does_not_answer_is_reported(node: Node) -> None:
-    node.systemd.failure = SystemdUnavailableError("no answer")
+@pytest.mark.parametrize("kind", [SystemdUnavailableError, SystemdDeniedError])
+async def test_a_systemd_that_does_not_answer_is_reported(
+    node: Node, kind: type[Exception]
+) -> None:
+    """Also one that denies it: an enforcer with more rights may have set its slices."""
+    node.systemd.failure = kind("no answer")
     with pytest.raises(ReleaseError, match=r"systemd may still have cpusets for .*burstable"):
         await node.release()
     assert node.systemd.closed

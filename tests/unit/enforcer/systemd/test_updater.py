@@ -9,6 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.systemd.interface import (
     SliceSets,
     SystemdAbsentError,
+    SystemdDeniedError,
     SystemdRefusedError,
     SystemdUnavailableError,
 )
@@ -189,14 +190,16 @@ async def test_a_write_without_effect_is_a_refusal(
     assert not updater.obstacles()
 
 
-async def test_an_absent_systemd_is_mentioned_and_is_no_obstacle(
-    updater: SliceUpdater, systemd: FakeSystemd, clock: ManualClock
+@pytest.mark.parametrize("kind", [SystemdAbsentError, SystemdDeniedError])
+async def test_a_systemd_out_of_reach_is_mentioned_and_is_no_obstacle(
+    updater: SliceUpdater, systemd: FakeSystemd, clock: ManualClock, kind: type[Exception]
 ) -> None:
-    systemd.failure = SystemdAbsentError("there is no socket")
+    systemd.failure = kind("there is no socket")
     updater.want({BEST_EFFORT: NARROW})
     await clock.run_tasks()
     assert updater.note == "systemd is not updated: there is no socket"
     assert not updater.obstacles()
+    assert not updater.may_write_older
     updater.pause()
     assert not updater.note
 
