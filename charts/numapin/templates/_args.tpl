@@ -2,9 +2,10 @@
 {{- define "numapin.valueOf" -}}
 {{- get (dict "log-format" "logFormat" "shards" "operator.shards" "annotate-pods" "cpuAnnotation.enabled"
   "annotate-refusals" "refusals.annotate" "publish-topologies" "nodeResourceTopology.enabled"
-  "realtime-priority" "nodes.realtimePriority" "cri-socket" "distribution"
+  "realtime-priority" "nodes.realtimePriority" "cri-socket" "host.runtimeSocket"
   "pod-resources-socket" "podResources.enabled" "serve-pod-resources" "podResources.serve"
-  "systemd-socket" "systemd.enabled" "cgroup-root" "distribution" "cpu-metrics" "cpuMetrics.enabled"
+  "systemd-socket" "systemd.enabled" "cgroup-root" "host.cgroupRoot"
+  "cdi-dir" "host.cdiDir" "kubelet-state-dir" "host.kubeletDir" "cpu-metrics" "cpuMetrics.enabled"
   "interrupts" "cpuMetrics.enabled") . }}
 {{- end }}
 
@@ -64,7 +65,7 @@ Takes a list: the root, the component's name, the chart's arguments as YAML.
 {{/* The arguments of the enforcer that the chart gives. */}}
 {{- define "numapin.enforcerArgs" -}}
 - --cgroupfs=/host/sys/fs/cgroup
-- --cri-socket=/host/run/{{ include "numapin.runtime" . }}/{{ include "numapin.runtime" . }}.sock
+- --cri-socket={{ include "numapin.runtimeMount" . }}/{{ include "numapin.runtimeSocket" . | base }}
 - --kubelet-state-dir=/host/kubelet
 - --cdi-dir=/host/cdi
 - --nri-socket=/host/run/nri/nri.sock
@@ -91,9 +92,7 @@ Takes a list: the root, the component's name, the chart's arguments as YAML.
 - --irq-dir=/host/irq
 - --workqueue-dir=/host/workqueue
 {{- end }}
-{{- if eq .Values.distribution "kind" }}
-- --cgroup-root=/kubelet
-{{- end }}
+{{- include "numapin.cgroupRoot" . }}
 {{- end }}
 
 {{/* The arguments of the standby that the chart gives. */}}
@@ -105,7 +104,5 @@ Takes a list: the root, the component's name, the chart's arguments as YAML.
 - --realtime-priority={{ .Values.nodes.realtimePriority }}
 - --ready-file=/tmp/ready
 - --log-format={{ .Values.logFormat }}
-{{- if eq .Values.distribution "kind" }}
-- --cgroup-root=/kubelet
-{{- end }}
+{{- include "numapin.cgroupRoot" . }}
 {{- end }}

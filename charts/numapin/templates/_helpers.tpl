@@ -97,19 +97,26 @@ app.kubernetes.io/component: {{ . }}
 {{- if $own.digest }}@{{ $own.digest }}{{ else }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* The folder on the host that holds the container runtime's socket. */}}
-{{- define "numapin.runtimeFolder" -}}
-{{- get (dict "crio" "/run/crio" "k0s" "/run/k0s" "k3s" "/run/k3s/containerd" "microk8s" "/var/snap/microk8s/common/run") .Values.distribution | default "/run/containerd" }}
+{{/* The container runtime's socket on the host. */}}
+{{- define "numapin.runtimeSocket" -}}
+{{- .Values.host.runtimeSocket | default (get (dict "crio" "/run/crio/crio.sock" "k0s" "/run/k0s/containerd.sock" "k3s" "/run/k3s/containerd/containerd.sock" "microk8s" "/var/snap/microk8s/common/run/containerd.sock") .Values.distribution) | default "/run/containerd/containerd.sock" }}
 {{- end }}
 
 {{/* The kubelet's root folder on the host. */}}
 {{- define "numapin.kubeletFolder" -}}
-{{- get (dict "k0s" "/var/lib/k0s/kubelet" "microk8s" "/var/snap/microk8s/common/var/lib/kubelet") .Values.distribution | default "/var/lib/kubelet" }}
+{{- .Values.host.kubeletDir | default (get (dict "k0s" "/var/lib/k0s/kubelet" "microk8s" "/var/snap/microk8s/common/var/lib/kubelet") .Values.distribution) | default "/var/lib/kubelet" }}
 {{- end }}
 
-{{/* The name of the runtime in the paths inside the enforcer. */}}
-{{- define "numapin.runtime" -}}
-{{- eq .Values.distribution "crio" | ternary "crio" "containerd" }}
+{{/* Where the folder of that socket is inside the enforcer. */}}
+{{- define "numapin.runtimeMount" -}}
+/host/run/{{ include "numapin.runtimeSocket" . | base | trimSuffix ".sock" }}
+{{- end }}
+
+{{/* The argument for a kubelet with a cgroupRoot. */}}
+{{- define "numapin.cgroupRoot" -}}
+{{- with .Values.host.cgroupRoot | default (get (dict "kind" "/kubelet") .Values.distribution) }}
+- --cgroup-root={{ . }}
+{{- end }}
 {{- end }}
 
 {{/* Volumes of enforcer and standby. */}}

@@ -16,7 +16,7 @@ affinity:
 {{- else if or $root.Values.selinux.enabled (eq $root.Values.distribution "crio") }}
 podSecurityContext:
   seLinuxOptions:
-    type: spc_t
+    type: {{ $root.Values.selinux.type }}
 {{- end }}
 {{- end }}
 
@@ -80,9 +80,11 @@ securityContext:
 {{- define "numapin.nodePod" -}}
 {{- include "numapin.pod" . }}
 priorityClassName: {{ (include "numapin.podValues" . | fromYaml).priorityClassName | quote }}
+{{- if (index . 0).Values.nodes.hostPID }}
 # cgroup v1 lists a process only to those who see its PID. Without this every container would seem
 # to have no process, and none would count as exclusive.
 hostPID: true
+{{- end }}
 {{- end }}
 
 {{/* The rights of a component's container. Takes a list: the root and the component's name. */}}

@@ -13,7 +13,7 @@ from numapin_api import names
 from numapin_enforcer.settings import parse_settings as parse_enforcer
 from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_operator.settings import parse_settings as parse_operator
-from support.real.installing.helm import CHART, Helm, Object, by_name
+from support.real.installing.helm import CHART, PRESETS, Helm, Object, by_name
 
 ROOT = Path(__file__).parents[3]
 OVERLAYS = ROOT / "manifests" / "overlays"
@@ -48,7 +48,7 @@ def test_the_chart_installs_what_the_overlay_installs(
 ) -> None:
     wanted = by_name(installed("kustomize", str(OVERLAYS / overlay)))
     del wanted["Namespace", names.NAMESPACE]  # helm install --create-namespace
-    found = helm.template(f"distribution={overlay}")
+    found = by_name(helm.preset(overlay))
     del found[TEST_POD]
     assert found.keys() == wanted.keys()
     for key, one in wanted.items():
@@ -57,6 +57,11 @@ def test_the_chart_installs_what_the_overlay_installs(
             assert KEPT.items() <= found[key]["metadata"]["annotations"].items()
         labels = found[key]["metadata"]["labels"]
         assert one["metadata"].get("labels", {}).items() <= labels.items()
+
+
+def test_each_overlay_is_a_preset() -> None:
+    presets = {one.stem for one in PRESETS.iterdir()}
+    assert presets | {"default"} == {one.name for one in OVERLAYS.iterdir()}
 
 
 def test_selinux_is_an_option_as_it_is_a_component(helm: Helm) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from support.real.installing.helm import Helm, Object
-from support.real.installing.rendered import Objects, changes, leaves, rendered
+from support.real.installing.rendered import ABSENT, Objects, changes, leaves, rendered
 
 COMPONENTS = ("operator", "enforcer", "standby")
 
@@ -32,6 +32,8 @@ def test_names_begin_with_what_the_values_say(helm: Helm, given: Object, prefix:
         "nodeResourceTopology": {"enabled": True},
         "serviceMonitor": {"enabled": True},
         "alerts": {"enabled": True},
+        "openshift": {"enabled": True},
+        "criticalQuota": {"enabled": True},
         "dashboard": {"enabled": True},
     }
     before, after = rendered(helm, everything), rendered(helm, everything | given)
@@ -115,3 +117,80 @@ def test_a_servicemonitor_finds_the_pods_that_have_metrics(helm: Helm, plain: Ob
         (port,) = template["spec"]["containers"][0]["ports"]
         assert port["name"] == service["spec"]["ports"][0]["targetPort"]
     assert len(services) == 2
+
+
+def test_paths_of_the_host_are_where_the_values_say(helm: Helm, plain: Objects) -> None:
+    given = {
+        "kubeletDir": "/data/kubelet",
+        "runtimeSocket": "/run/own/containerd.sock",
+        "cdiDir": "/etc/cdi",
+        "cgroupRoot": "/pods",
+    }
+    found = changes(plain, rendered(helm, {"host": given}))
+    files = ("cpu-manager-state", "memory-manager-state")
+    path = "hostPath.path"
+    state = {
+        f"spec.volumes.{one}.{path}": f"/data/kubelet/{one.replace('-', '_')}" for one in files
+    } | {"container.args.--cgroup-root=/pods": True}
+    assert found == {
+        "standby": state,
+        "enforcer": {
+            f"spec.volumes.pod-resources.{path}": "/data/kubelet/pod-resources",
+            f"spec.volumes.runtime.{path}": "/run/own",
+            f"spec.volumes.cdi.{path}": "/etc/cdi",
+            **state,
+        },
+    }
+
+
+def test_an_own_socket_is_found_by_its_name(helm: Helm) -> None:
+    found = rendered(helm, {"host": {"runtimeSocket": "/srv/cri.sock"}})
+    (container,) = found["DaemonSet", "numapin-enforcer"]["spec"]["template"]["spec"]["containers"]
+    assert "--cri-socket=/host/run/cri/cri.sock" in container["args"]
+    assert {"name": "runtime", "mountPath": "/host/run/cri"} in container["volumeMounts"]
+
+
+def test_the_hosts_processes_and_the_type_of_selinux_are_options(
+    helm: Helm, plain: Objects
+) -> None:
+    both = ("enforcer", "standby")
+    without = changes(plain, rendered(helm, {"nodes": {"hostPID": False}}))
+    assert without == {one: {"spec.hostPID": ABSENT} for one in both}
+    typed = rendered(helm, {"selinux": {"enabled": True, "type": "control_t"}})
+    type_ = {"spec.securityContext.seLinuxOptions.type": "control_t"}
+    assert changes(plain, typed) == dict.fromkeys(both, type_)
+    own = {"podSecurityContext": {"seLinuxOptions": {"type": "super_t"}}}
+    found = changes(plain, rendered(helm, {"selinux": {"enabled": True}, "enforcer": own}))
+    assert found["enforcer"] == {"spec.securityContext.seLinuxOptions.type": "super_t"}
+
+
+def test_the_quota_is_for_the_priorities_that_the_pods_have(helm: Helm) -> None:
+    given = {
+        "criticalQuota": {"enabled": True},
+        "operator": {"priorityClassName": "mine"},
+        "standby": {"priorityClassName": "other"},
+    }
+    quota = rendered(helm, given)["ResourceQuota", "numapin-critical"]["spec"]
+    (term,) = quota["scopeSelector"]["matchExpressions"]
+    assert term["values"] == ["mine", "system-node-critical", "other"]
+
+
+def test_openshift_grants_what_the_pods_have_and_no_more(helm: Helm) -> None:
+    found = rendered(helm, {"openshift": {"enabled": True}, "nodes": {"hostPID": False}})
+    scc = found["SecurityContextConstraints", "numapin-nodes"]
+    assert not scc["allowHostPID"]
+    kinds = set()
+    for name in ("numapin-enforcer", "numapin-standby"):
+        pod = found["DaemonSet", name]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        rights = container["securityContext"]
+        assert rights["capabilities"]["drop"] == scc["requiredDropCapabilities"]
+        assert set(rights["capabilities"]["add"]) == set(scc["allowedCapabilities"])
+        assert rights["runAsUser"] == scc["runAsUser"]["uid"]
+        assert rights["readOnlyRootFilesystem"] == scc["readOnlyRootFilesystem"]
+        kinds |= {key for volume in pod["volumes"] for key in volume if key != "name"}
+    assert kinds | {"projected"} == set(scc["volumes"])
+    (rule,) = found["Role", "numapin-nodes"]["rules"]
+    assert rule["resourceNames"] == [scc["metadata"]["name"]]
+    subjects = found["RoleBinding", "numapin-nodes"]["subjects"]
+    assert {one["name"] for one in subjects} == {"numapin-enforcer", "numapin-standby"}

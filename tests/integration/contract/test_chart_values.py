@@ -120,6 +120,12 @@ def test_each_value_is_used(helm: Helm) -> None:
         ("networkPolicies.egressPorts={https}", "egressPorts"),
         ("serviceMonitor.interval=often", "interval"),
         ("nameOverride=-x", "nameOverride"),
+        ("host.kubeletDir=var/lib", "/host/kubeletDir"),
+        ("host.runtimeSocket=unix:///run/x.sock", "/host/runtimeSocket"),
+        ("host.cgroupRoot=/", "/host/cgroupRoot"),
+        ("selinux.type=spc", "/selinux/type"),
+        ("nodes.hostPID=yes please", "/nodes/hostPID"),
+        ("openshift.scc=true", "scc"),
         (f"fullnameOverride={'a' * 41}", "fullnameOverride"),
     ],
 )

@@ -13,7 +13,7 @@ from numapin_api import names
 from numapin_lab.components.build import provide
 from numapin_lab.components.catalog import KUBE_SCORE
 from numapin_lab.controlplane.kubectl import Kubectl
-from support.real.installing.helm import CHART, Helm
+from support.real.installing.helm import Helm
 
 ROOT = Path(__file__).parents[3]
 OVERLAYS = ROOT / "manifests" / "overlays"
@@ -73,7 +73,7 @@ def manifests(request: pytest.FixtureRequest, installed: Kubectl, helm: Helm) ->
     kind, distribution = request.param
     if kind == "overlay":
         return installed("kustomize", str(OVERLAYS / distribution))
-    return helm("template", "numapin", str(CHART), f"--set=distribution={distribution}")
+    return helm.preset(distribution)
 
 
 def test_nothing_is_blamed_but_what_is_explained(kube_score: Score, manifests: str) -> None:
@@ -113,6 +113,7 @@ def test_a_flaw_is_found(kube_score: Score, installed: Kubectl) -> None:
     }
 
 
+@pytest.mark.usefixtures("openshift")
 def test_the_api_server_knows_every_field(installed: Kubectl, manifests: str) -> None:
     strict = ("--dry-run=server", "--validate=strict", "--force-conflicts")
     applied = installed("apply", "--server-side", *strict, "-f", "-", text=manifests)

@@ -23,17 +23,22 @@ OVERLAYS = ROOT / "manifests" / "overlays"
 KUBELET = "/var/lib/kubelet"
 SNAP = "/var/snap/microk8s/common"
 
+CONTAINERD, CRIO = "/run/containerd/containerd.sock", "/run/crio/crio.sock"
+
 LAYOUTS = {
-    "default": ("/run/containerd/containerd.sock", KUBELET),
-    "crio": ("/run/crio/crio.sock", KUBELET),
+    "default": (CONTAINERD, KUBELET),
+    "crio": (CRIO, KUBELET),
     "k0s": ("/run/k0s/containerd.sock", "/var/lib/k0s/kubelet"),
     "k3s": ("/run/k3s/containerd/containerd.sock", KUBELET),
-    "kind": ("/run/containerd/containerd.sock", KUBELET),
+    "kind": (CONTAINERD, KUBELET),
     "microk8s": (f"{SNAP}/run/containerd.sock", f"{SNAP}/var/lib/kubelet"),
+    **dict.fromkeys(("bottlerocket", "gke", "ubuntu"), (CONTAINERD, KUBELET)),
+    "talos": (f"/var{CONTAINERD}", KUBELET),
+    "openshift": (CRIO, KUBELET),
 }
 """Where the socket of the container runtime and the kubelet's root folder are on the host."""
 
-PAGE = ROOT / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "platforms.md"
 
 Rendered = dict[tuple[str, str], dict[str, Any]]
 
@@ -60,9 +65,7 @@ def _container(rendered: Rendered, kind: str, name: str) -> Any:
     return container
 
 
-def test_the_programs_take_the_flags_they_are_given(
-    rendered: Rendered,
-) -> None:
+def test_the_programs_take_the_flags_they_are_given(overlay: str, rendered: Rendered) -> None:
     operator = _container(rendered, "Deployment", "numapin-operator")
     given = [one.replace("$(POD_NAMESPACE)", names.NAMESPACE) for one in operator["args"]]
     assert parse_operator(given, {}).health_address.port == 8080
@@ -73,7 +76,8 @@ def test_the_programs_take_the_flags_they_are_given(
     assert settings.cri_socket is not None
     assert {str(settings.cgroupfs), str(settings.state_dir)} <= mounted
     assert str(settings.cri_socket.parent) in mounted
-    assert str(settings.systemd_socket.parent) in mounted
+    without = {"bottlerocket", "talos"}
+    assert (str(settings.systemd_socket.parent) in mounted) == (overlay not in without)
     assert str(settings.kubelet_state_dir / "cpu_manager_state") in mounted
 
 

@@ -9,6 +9,7 @@ import yaml
 from numapin_api import names
 
 CHART = Path(__file__).parents[4] / "charts" / "numapin"
+PRESETS = CHART / "presets"
 
 Object = dict[str, Any]
 
@@ -44,6 +45,11 @@ class Helm:
     def template(self, *settings: str) -> dict[tuple[str, str], Object]:
         """The objects that would be installed, by kind and name."""
         return by_name(self("template", "numapin", str(CHART), *_set(settings)))
+
+    def preset(self, name: str) -> str:
+        """What is installed with a preset of the chart; `default` is none."""
+        chosen = [] if name == "default" else [f"--values={PRESETS / name}.yaml"]
+        return self("template", "numapin", str(CHART), *chosen)
 
     def with_values(self, values: Object) -> dict[tuple[str, str], Object]:
         """The same, with the values of a file."""
