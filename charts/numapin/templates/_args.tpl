@@ -6,7 +6,7 @@
   "pod-resources-socket" "podResources.enabled" "serve-pod-resources" "podResources.serve"
   "systemd-socket" "systemd.enabled" "cgroup-root" "host.cgroupRoot"
   "cdi-dir" "host.cdiDir" "kubelet-state-dir" "host.kubeletDir" "cpu-metrics" "cpuMetrics.enabled"
-  "interrupts" "cpuMetrics.enabled") . }}
+  "interrupts" "cpuMetrics.enabled" "irq-dir" "interrupts.enabled" "workqueue-dir" "interrupts.enabled") . }}
 {{- end }}
 
 {{/*

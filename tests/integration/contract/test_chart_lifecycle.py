@@ -57,7 +57,7 @@ def test_values_of_an_older_chart_are_kept_but_not_without_new_ones(
     schema["required"].remove("cpuAnnotation")
     (older / "values.schema.json").write_text(json.dumps(schema))
     (older / "values.yaml").write_text(yaml.safe_dump(values))
-    for name in ("operator.yaml", "operator-cpu-annotation.yaml"):
+    for name in ("_args.tpl", "operator-cpu-annotation.yaml"):
         template = older / "templates" / name
         template.write_text(template.read_text().replace(".Values.cpuAnnotation.enabled", "false"))
 

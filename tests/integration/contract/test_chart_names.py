@@ -28,6 +28,7 @@ def test_names_begin_with_what_the_values_say(helm: Helm, given: Object, prefix:
         "cpuAnnotation": {"enabled": True},
         "kubevirt": {"enabled": True},
         "cpuMetrics": {"enabled": True},
+        "interrupts": {"enabled": True},
         "eviction": {"enabled": True},
         "nodeResourceTopology": {"enabled": True},
         "serviceMonitor": {"enabled": True},
