@@ -60,8 +60,8 @@ def foreign_note(containers: Sequence[str]) -> str:
         return ""
     shown = first_texts(containers, SHOWN, "; ")
     return (
-        f"other tasks use the CPUs of container {shown}: look for programs of the "
-        "host on these CPUs, and keep them off by AllowedCPUs= of system.slice or isolcpus "
+        f"other tasks use the CPUs of container {shown}: numapin check names them; keep programs "
+        "of the host off by system.processes KeepOff of the policy or AllowedCPUs= of system.slice "
         "(CPUAffinity= may confine containers too)"
     )
 
