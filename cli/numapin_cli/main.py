@@ -91,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _run(options)
         sys.stdout.flush()
     except CommandError as problem:
-        print(f"{program}: error: {problem}", file=sys.stderr)
+        for text in problem.texts:
+            print(f"{program}: error: {text}", file=sys.stderr)
         return problem.exit_status
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -29,7 +29,7 @@ from numapin_cli.live.reader import Reader
 from numapin_cli.live.screen import Screen
 from numapin_cli.live.server import ask_server
 from numapin_cli.scripting.documents import document
-from numapin_cli.subcommand import NOT_WELL, CommandError, UsageError
+from numapin_cli.subcommand import NOT_WELL, CommandError, Faults, UsageError
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import CPU_POLICIES, PODS
 
@@ -65,14 +65,16 @@ class _Written:
 
 def _written_pods(options: Namespace) -> list[_Written]:
     """The pods of the files, one for each workload; what else they have is said."""
-    manifests = in_namespace(read_manifests(options.filename), options.namespace)
+    faults = Faults()
+    manifests = in_namespace(read_manifests(options.filename, faults), options.namespace)
     for one in manifests:
-        if one.kind in _EDITS:
-            raise CommandError(
-                f"{one.source}: kind: {one.kind} cannot be explained, give Pods or workloads;"
-                " numapin plan -f tries an edited policy"
-            )
-    objects = combined([], manifests)
+        with faults.collected():
+            if one.kind in _EDITS:
+                raise CommandError(
+                    f"{one.source}: kind: {one.kind} cannot be explained, give Pods or workloads;"
+                    " numapin plan -f tries an edited policy"
+                )
+    objects = combined([], manifests, faults)
     chosen = list(one_of_each(list(objects.of("Pod").values())))
     unused = [one for one in objects.all() if one.kind != "Pod"]
     say_notes(objects.notes)

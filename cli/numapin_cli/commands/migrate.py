@@ -40,7 +40,7 @@ def run(options: Namespace) -> int:
             return _translate(options)
         return _back(options) if options.back else _check(options)
     except CommandError as problem:
-        raise UsageError(str(problem)) from problem
+        raise UsageError(*problem.texts) from problem
 
 
 def _translate(options: Namespace) -> int:

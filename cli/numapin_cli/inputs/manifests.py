@@ -19,7 +19,7 @@ from numapin_api.names import (
     NODE_TOPOLOGY_KIND,
 )
 from numapin_cli.bundle.archive import is_archive, objects_of
-from numapin_cli.subcommand import CommandError
+from numapin_cli.subcommand import CommandError, Faults
 
 CLAIM_KIND: Final = "ResourceClaim"
 SLICE_KIND: Final = "ResourceSlice"
@@ -101,14 +101,24 @@ def section(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def read_manifests(files: Iterable[Path]) -> list[Manifest]:
+def read_manifests(files: Iterable[Path], faults: Faults | None = None) -> list[Manifest]:
     """Every object of some files, those of lists included, in their order.
+
+    Args:
+        files: the files.
+        faults: takes what is wrong, if it is to be said with what is found wrong later.
 
     Raises:
         CommandError: a file cannot be read, is not YAML or JSON, or has no object; or one of a kind
             that is known has no name or another apiVersion.
     """
-    return [manifest for file in files for manifest in _manifests_of(file)]
+    found, collects = list[Manifest](), faults or Faults()
+    for file in files:
+        with collects.collected():
+            found += _manifests_of(file, collects)
+    if faults is None:
+        collects.check()
+    return found
 
 
 def in_namespace(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]:
@@ -136,13 +146,14 @@ def _named(file: Path) -> str:
     return "standard input" if file == STDIN else str(file)
 
 
-def _manifests_of(file: Path) -> Iterator[Manifest]:
+def _manifests_of(file: Path, faults: Faults) -> Iterator[Manifest]:
     name, documents = _named(file), read_documents(file)
     if all(document is None for document in documents):
         raise CommandError(f"{name}: there is no object in it; {WANTED}")
     for number, document in enumerate(documents, start=1):
         if document is not None:
-            yield from _objects(document, f"{name}: document {number}")
+            with faults.collected():
+                yield from _objects(document, f"{name}: document {number}", faults)
 
 
 def _documents(file: Path, name: str) -> list[object]:
@@ -199,7 +210,7 @@ def _loader() -> type[yaml.SafeLoader]:
 _LOADER: Final = _loader()
 
 
-def _objects(document: object, source: str) -> Iterator[Manifest]:
+def _objects(document: object, source: str, faults: Faults) -> Iterator[Manifest]:
     kind = _kind_of(document, source, "")
     assert isinstance(document, Mapping)
     if kind not in _LISTS:
@@ -209,11 +220,16 @@ def _objects(document: object, source: str) -> Iterator[Manifest]:
     if not isinstance(items, list):
         raise CommandError(f"{source}: items: must be a list of objects")
     for index, item in enumerate(items):
-        where = f"{source}: items[{index}]"
-        own = _kind_of(item, where, "" if kind == "List" else kind.removesuffix("List"))
-        if own in _LISTS:
-            raise CommandError(f"{where}: is a {own} inside a {kind}; give its items themselves")
-        yield _manifest(item, where, own)
+        with faults.collected():
+            yield _item(item, f"{source}: items[{index}]", kind)
+
+
+def _item(item: object, where: str, kind: str) -> Manifest:
+    """An object of a list of some kind."""
+    own = _kind_of(item, where, "" if kind == "List" else kind.removesuffix("List"))
+    if own in _LISTS:
+        raise CommandError(f"{where}: is a {own} inside a {kind}; give its items themselves")
+    return _manifest(item, where, own)
 
 
 def _kind_of(document: object, source: str, default: str) -> str:

@@ -22,7 +22,7 @@ from numapin_cli.inputs.manifests import (
 from numapin_cli.inputs.node_objects import with_parts
 from numapin_cli.inputs.policy_rules import refused_fields
 from numapin_cli.inputs.workloads.planned import ended, planned
-from numapin_cli.subcommand import CommandError
+from numapin_cli.subcommand import CommandError, Faults
 from numapin_operator.observe.pods.parser import parse_pod
 from numapin_operator.placement import PodFormatError
 
@@ -53,7 +53,7 @@ class Objects:
 
     def without(self, pods: Iterable[Manifest]) -> "Objects":
         """The objects once some pods have ended."""
-        left = _each_once(ended(self.all(), pods)).by_kind
+        left = _each_once(ended(self.all(), pods), Faults()).by_kind
         return replace(self, by_kind={kind: left.get(kind, {}) for kind in self.by_kind})
 
 
@@ -71,39 +71,58 @@ def read_objects(cluster: Iterable[Path], files: Iterable[Path], namespace: str 
     Raises:
         CommandError: a file or an object of it cannot be used, or an object is there twice.
     """
-    listed = [*cluster], [*files]
+    listed, faults = ([*cluster], [*files]), Faults()
     if [*listed[0], *listed[1]].count(STDIN) > 1:
         raise CommandError("standard input (-) is given twice, and can be read once; use a file")
-    return combined(read_manifests(listed[0]), in_namespace(read_manifests(listed[1]), namespace))
+    present, written = (read_manifests(each, faults) for each in listed)
+    return combined(present, in_namespace(written, namespace), faults)
 
 
-def combined(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> Objects:
+def combined(
+    cluster: Iterable[Manifest], written: Iterable[Manifest], faults: Faults | None = None
+) -> Objects:
     """The objects of a cluster once what people wrote is applied to it; see `read_objects`.
 
     NodeAssignments have the form of v1alpha1, and what the other objects of their nodes say.
+
+    Args:
+        cluster: what the API server has.
+        written: what people wrote.
+        faults: what was found wrong before; it is said with what is found wrong here.
+
+    Raises:
+        CommandError: something is wrong; all of it is said.
     """
+    faults = faults or Faults()
     listed = with_parts(cluster), with_parts(written)
-    chosen = planned(*listed, _nodes(*listed))
-    made = _applied(_each_once(chosen.cluster), _each_once(chosen.written))
+    chosen = planned(*listed, _nodes(*listed, faults), faults)
+    present, applied = (_each_once(each, faults) for each in (chosen.cluster, chosen.written))
+    made = _applied(present, applied, faults)
+    faults.check()
     given = {one.kind: dict[str, Manifest]() for one in listed[0] if one.kind in VERSIONS}
     return replace(made, by_kind={**given, **made.by_kind}, notes=tuple(chosen.notes))
 
 
-def _nodes(cluster: Iterable[Manifest], written: Iterable[Manifest]) -> dict[str, Manifest]:
+def _nodes(
+    cluster: Iterable[Manifest], written: Iterable[Manifest], faults: Faults
+) -> dict[str, Manifest]:
     """The Nodes of both."""
     nodes = ([one for one in listed if one.kind == "Node"] for listed in (cluster, written))
-    return _applied(*map(_each_once, nodes)).of("Node")
+    present, applied = (_each_once(each, faults) for each in nodes)
+    return _applied(present, applied, faults).of("Node")
 
 
-def _applied(present: Objects, applied: Objects) -> Objects:
+def _applied(present: Objects, applied: Objects, faults: Faults) -> Objects:
     """The objects of a cluster once others are applied to it."""
     for manifest in applied.all():
-        _check(manifest)
+        with faults.collected():
+            _check(manifest)
     by_kind = {kind: dict(named) for kind, named in present.by_kind.items()}
     for manifest in applied.all():
         named = by_kind.setdefault(manifest.kind, {})
         key = _key(manifest)
-        named[key] = _edited(named[key], manifest) if key in named else manifest
+        with faults.collected():
+            named[key] = _edited(named[key], manifest) if key in named else manifest
     completed = {
         kind: {key: _completed(manifest) for key, manifest in named.items()}
         for kind, named in by_kind.items()
@@ -111,16 +130,17 @@ def _applied(present: Objects, applied: Objects) -> Objects:
     return Objects(completed, frozenset(applied.of("Pod")))
 
 
-def _each_once(manifests: Iterable[Manifest]) -> Objects:
+def _each_once(manifests: Iterable[Manifest], faults: Faults) -> Objects:
     by_kind: dict[str, dict[str, Manifest]] = {}
     for manifest in manifests:
         named = by_kind.setdefault(manifest.kind, {})
-        if (first := named.get(_key(manifest))) is not None:
-            raise CommandError(
-                f"{manifest.source}: {manifest.kind} {manifest.name} is listed twice, first in"
-                f" {first.source}; list it once (--cluster takes what -f replaces)"
-            )
-        named[_key(manifest)] = manifest
+        first = named.setdefault(_key(manifest), manifest)
+        with faults.collected():
+            if first is not manifest:
+                raise CommandError(
+                    f"{manifest.source}: {manifest.kind} {manifest.name} is listed twice, first in"
+                    f" {first.source}; list it once (--cluster takes what -f replaces)"
+                )
     return Objects(by_kind)
 
 
@@ -134,10 +154,10 @@ def _check(manifest: Manifest) -> None:
         try:
             spec = CpuPolicySpec.model_validate(manifest.content.get("spec") or {}, extra="forbid")
         except ValidationError as refused:
-            first = invalid_fields(refused, within="spec")[0]
-            raise CommandError(f"{manifest.source}: {first}") from refused
-        for wrong in refused_fields(spec):
-            raise CommandError(f"{manifest.source}: {wrong}")
+            wrong = invalid_fields(refused, within="spec")
+            raise CommandError(*(f"{manifest.source}: {one}" for one in wrong)) from refused
+        if contradicting := [f"{manifest.source}: {one}" for one in refused_fields(spec)]:
+            raise CommandError(*contradicting)
     elif manifest.kind == "Pod" and not manifest.stored:
         try:
             parse_pod(_completed(manifest).content)

@@ -9,6 +9,7 @@ from numapin_api.quantity import plural
 from numapin_cli.inputs.manifests import VERSIONS, WORKLOADS, Manifest, section
 from numapin_cli.inputs.workloads.rollouts import stay
 from numapin_cli.inputs.workloads.workload import Workload, controller_of
+from numapin_cli.subcommand import Faults
 
 
 @dataclass
@@ -27,7 +28,10 @@ class Planned:
 
 
 def planned(
-    cluster: Sequence[Manifest], written: Sequence[Manifest], nodes: Mapping[str, Manifest]
+    cluster: Sequence[Manifest],
+    written: Sequence[Manifest],
+    nodes: Mapping[str, Manifest],
+    faults: Faults,
 ) -> Planned:
     """Choose what is planned.
 
@@ -38,23 +42,22 @@ def planned(
         cluster: every object that the cluster has.
         written: every object that people wrote.
         nodes: the Nodes of both, on which DaemonSets run.
-
-    Raises:
-        CommandError: a workload cannot be used.
+        faults: takes why a workload cannot be used.
     """
     made = Planned([one for one in cluster if one.kind in VERSIONS])
     unknown = [one for one in cluster if one.kind not in VERSIONS and one.kind not in WORKLOADS]
     stored = [one for one in written if one.kind == "Pod" and one.stored]
     creators = {_key(one.kind, one) for one in written if one.kind in WORKLOADS}
     for one in written:
-        if why := _never_runs(one, creators, stored):
-            made.notes.append(f"left out: {one.kind} {one.name}: {why}")
-        elif one.kind in WORKLOADS:
-            _create(Workload.parse(one), made, nodes)
-        elif one.kind in VERSIONS:
-            made.written.append(one)
-        else:
-            unknown.append(one)
+        with faults.collected():
+            if why := _never_runs(one, creators, stored):
+                made.notes.append(f"left out: {one.kind} {one.name}: {why}")
+            elif one.kind in WORKLOADS:
+                _create(Workload.parse(one), made, nodes)
+            elif one.kind in VERSIONS:
+                made.written.append(one)
+            else:
+                unknown.append(one)
     if there := [one for one in cluster if one.kind in WORKLOADS]:
         what = "of the cluster: its pods are planned as they are"
         made.notes.append(f"left out: {_counted(there)} {what}")
