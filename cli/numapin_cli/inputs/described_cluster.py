@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
@@ -11,6 +12,8 @@ from numapin_api.topology import Topology
 from numapin_cli.inputs.manifests import CLAIM_KIND, SLICE_KIND, Manifest, section
 from numapin_cli.inputs.node_labels import selected_labels
 from numapin_cli.inputs.objects import Objects
+from numapin_cli.live.observed import NOTHING, Observed
+from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
 from numapin_client.resources import Key
 from numapin_operator.observe.assignments.hardware import Hardware
@@ -71,27 +74,29 @@ def on_a_machine(objects: Objects, machine: Topology, node: str | None) -> Descr
     return _described(Objects(given), machine, name, stored_too=node is None)
 
 
-def in_a_cluster(objects: Objects, machine: Topology | None, node: str | None) -> DescribedCluster:
+def in_a_cluster(
+    objects: Objects, machine: Topology | None, node: str | None, more: Observed = NOTHING
+) -> DescribedCluster:
     """The Nodes of the files, or one of them.
 
     Args:
-        objects: all that is known.
+        objects: all that is known, but for what is in `more`.
         machine: the hardware of each node whose enforcer has not reported any.
         node: the only node to plan; None for all.
+        more: what else is known.
 
     Raises:
         CommandError: something is missing without which the operator would decide otherwise.
     """
     nodes = objects.of("Node")
     if node is not None and node not in nodes:
-        raise CommandError(
-            f"--node {node}: there is no such Node; give one of {', '.join(sorted(nodes)[:10])}"
-        )
+        raise CommandError(f"--node {node}: there is no such Node; {did_you_mean(node, nodes)}")
     if not objects.of(CPU_POLICY_KIND):
         raise CommandError(
             f"no {CPU_POLICY_KIND} is given; add one with -f (kubectl get cpupol -o yaml)"
         )
-    described = _described(objects, machine, node or (next(iter(nodes)) if len(nodes) == 1 else ""))
+    default = node or (next(iter(nodes)) if len(nodes) == 1 else "")
+    described = _described(objects, machine, default, more=more)
     return described if node is None else replace(described, nodes=(node,))
 
 
@@ -105,7 +110,12 @@ def observed(objects: Objects) -> ClusterState:
 
 
 def _described(
-    objects: Objects, machine: Topology | None, default: str, *, stored_too: bool = False
+    objects: Objects,
+    machine: Topology | None,
+    default: str,
+    *,
+    stored_too: bool = False,
+    more: Observed = NOTHING,
 ) -> DescribedCluster:
     state = ClusterState(lambda *_, **__: None)
     for manifest in objects.of("Node").values():
@@ -114,23 +124,31 @@ def _described(
         state.put_policy(manifest.content)
     for manifest in objects.of("Namespace").values():
         state.put_namespace(manifest.name, slim_labels(manifest.metadata))
-    for view in _assignments(objects, machine, state.nodes):
+    for report in more.reports:
+        state.put_report(report)
+    for topology in more.topologies:
+        state.put_topology(topology)
+    for view in _assignments(objects, machine, state, more.assignments):
         state.put_assignment(view)
-    unbound = _put_pods(state, objects, default, stored_too=stored_too)
+    unbound = more.put_pods(state) + _put_pods(state, objects, default, stored_too=stored_too)
     _check_complete(state, objects)
     return DescribedCluster(state, tuple(sorted(state.node_names())), unbound)
 
 
 def _assignments(
-    objects: Objects, machine: Topology | None, nodes: Iterable[str]
+    objects: Objects,
+    machine: Topology | None,
+    state: ClusterState,
+    others: Iterable[AssignmentView],
 ) -> Iterator[AssignmentView]:
-    hardware = Hardware(machine, b"") if machine else None
-    given = objects.of(NODE_ASSIGNMENT_KIND)
-    for manifest in given.values():
-        view = AssignmentView.decode(manifest.content)
-        yield view if view.hardware else _with_hardware(view, hardware)
-    for name in nodes if hardware else ():
-        if name not in given:
+    hardware, known = Hardware(machine, b"") if machine else None, set[str]()
+    given = objects.of(NODE_ASSIGNMENT_KIND).values()
+    for view in chain((AssignmentView.decode(one.content) for one in given), others):
+        known.add(view.name)
+        reported = state.with_report(view)
+        yield reported if reported.hardware else _with_hardware(reported, hardware)
+    for name in state.nodes if hardware else ():
+        if name not in known:
             yield unwritten_assignment(name, hardware)
 
 

@@ -23,7 +23,9 @@ def read_given(options: Namespace) -> Objects:
         CommandError: none is named, or one cannot be used.
     """
     if not options.filename and not options.cluster:
-        raise CommandError("nothing is given to plan; name files with -f or --cluster")
+        raise CommandError(
+            "nothing is given to plan; name files with -f or --cluster, or add --live"
+        )
     namespace: str = getattr(options, "namespace", "")
     objects = read_objects(options.cluster, options.filename, namespace)
     say_notes(objects.notes)
@@ -43,11 +45,16 @@ def described_by(objects: Objects, options: Namespace) -> DescribedCluster:
         CommandError: something is missing, or the machine cannot be read.
     """
     if objects.of("Node"):
-        return in_a_cluster(objects, _machine(options), options.node)
-    return on_a_machine(objects, _machine(options) or discover_below(Path("/")), options.node)
+        return in_a_cluster(objects, given_machine(options), options.node)
+    return on_a_machine(objects, given_machine(options) or discover_below(Path("/")), options.node)
 
 
-def _machine(options: Namespace) -> Topology | None:
+def given_machine(options: Namespace) -> Topology | None:
+    """The machine that is named; None if none is.
+
+    Raises:
+        CommandError: it cannot be read.
+    """
     if options.machine is not None:
         return read_machine(options.machine)
     return None if options.root is None else discover_below(options.root)

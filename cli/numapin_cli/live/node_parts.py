@@ -5,6 +5,7 @@ them, which is noted. A NodeAssignment is shown alone then.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from numapin_api.forms.report import KERNEL_FIELDS
@@ -44,7 +45,7 @@ class NodeParts:
 
     async def all(self) -> list[Manifest]:
         """Every NodeAssignment, as v1alpha1 has it."""
-        parts = await together(self._every(one) for one in _PARTS)
+        parts = await together(self.every(one, partial(manifest, one)) for one in _PARTS)
         assignments = await self._noteless(self._reader.all(NODE_ASSIGNMENTS))
         self._forget_notes(assignments)
         return with_parts([*assignments, *(each for listed in parts for each in listed)])
@@ -54,7 +55,8 @@ class NodeParts:
 
         Hardware is left out, and what reports say of single containers.
         """
-        reports = {one.name: one for one in await self._every(NODE_REPORTS, _without_containers)}
+        listed = await self.every(NODE_REPORTS, _without_containers)
+        reports = {one.name: one for one in listed}
         reports_itself = list[bool]()
 
         def of(body: Json) -> T:
@@ -81,12 +83,13 @@ class NodeParts:
         found = [one for one, is_served in zip(_PARTS, served, strict=True) if is_served]
         return [Source(one, field_selector=selector) for one in (NODE_ASSIGNMENTS, *found)]
 
-    async def _every(
-        self, resource: Resource, keep: Callable[[Json], Json] = dict
-    ) -> list[Manifest]:
+    async def every(self, resource: Resource, made: Callable[[Json], T]) -> list[T]:
+        """What is made of each object of a kind; none of reports that cannot be read."""
         try:
-            return await self._reader.all(resource, keep)
+            return await self._reader.each(resource, made)
         except (ForbiddenError, NotFoundError) as error:
+            if resource not in _PARTS:
+                raise
             self._note(resource, error)
             return []
 
@@ -128,8 +131,8 @@ def _reports_itself(assignment: Manifest) -> bool:
     return bool(section(assignment.content, "status").get("observedGeneration"))
 
 
-def _without_containers(report: Json) -> Json:
+def _without_containers(report: Json) -> Manifest:
     """A NodeReport without what it says of single containers."""
     status = report.get("status") or {}
     left = {key: part for key, part in status.items() if key not in KERNEL_FIELDS}
-    return {"metadata": report["metadata"], "status": left}
+    return manifest(NODE_REPORTS, {"metadata": report["metadata"], "status": left})

@@ -36,14 +36,19 @@ ALIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _NO_CPUS: Final[Json] = {"allocation": {"devices": {"results": []}}}
 
 
+def _unseen(_resource: str, _count: int) -> None:
+    """Show nobody how much has been read."""
+
+
 class Reader:
     """Reads objects.
 
     Every method raises `ClientError` if the API server does not answer or refuses.
     """
 
-    def __init__(self, client: ApiClient) -> None:
-        self.client = client
+    def __init__(self, client: ApiClient, seen: Callable[[str, int], None] = _unseen) -> None:
+        """Args: `seen` is called with the name of a resource and how many were read so far."""
+        self.client, self._seen = client, seen
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def all(
@@ -169,6 +174,7 @@ class Reader:
         chunks, found = ChunkedList(self.client, source, CHUNK), list[T]()
         while not chunks.ended:
             found += map(made, (await chunks.read()).items)
+            self._seen(source.resource.plural, len(found))
         return found
 
 

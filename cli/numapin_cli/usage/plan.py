@@ -3,14 +3,15 @@
 from argparse import ArgumentParser
 from typing import Final
 
-from numapin_cli.arguments import (
-    add_input_arguments,
-)
+from numapin_cli.arguments import add_input_arguments, add_server_arguments
 from numapin_cli.subcommand import Subcommand, run_of
 
 _DESCRIPTION: Final = """\
 Show what the operator would write: its own decision, about nodes that files describe. Nothing is
 changed, and no cluster is needed.
+
+With --live the cluster itself is read, and -f applied to it. Only nodes that would change, or on
+which the policy cannot be put in force, are drawn.
 
 With a CpuPolicy and Pods alone, they are planned on one machine (--machine or --root), which has
 labels that the policy selects. Without a Node there is no capacity, so that a policy that says
@@ -42,6 +43,7 @@ _EPILOG: Final = """\
 examples:
   numapin plan -f policy.yaml -f pods.yaml
   helm template shop ./chart | numapin plan -f policy.yaml -f -
+  numapin plan --live -f edited-policy.yaml -o diff                 what this edit would change
   kubectl get nodes,ns,pods,cpupol,nodeasg,nodereports,nodetopologies -A -o json > now.json
   numapin plan --cluster now.json -f edited-policy.yaml -o diff     what this edit would change
   numapin plan --cluster now.json -f pod.yaml --node worker-1       what this pod would get there
@@ -51,6 +53,10 @@ examples:
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_input_arguments(parser)
+    parser.add_argument(
+        "--live", action="store_true", help="read the cluster itself in place of --cluster"
+    )
+    add_server_arguments(parser)
     parser.add_argument("--node", metavar="NAME", help="plan only this node, and pods bound to it")
     parser.add_argument(
         "-o",

@@ -192,7 +192,7 @@ def test_a_name_of_no_node_and_two_standard_inputs_are_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plan(tmp_path, cluster(), "--node", "x") == 1
-    assert "--node x: there is no such Node; give one of node-1, node-2" in capsys.readouterr().err
+    assert "--node x: there is no such Node; there is node-1, node-2" in capsys.readouterr().err
     assert main(["plan", "-f", "-", "--cluster", "-"]) == 1
     assert "standard input (-) is given twice" in capsys.readouterr().err
     assert main(["plan"]) == 1
