@@ -109,7 +109,7 @@ _EXPECTED = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run until SIGTERM or SIGINT; pins stay in force."""
     settings = parse_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
-    setup_logging("info", settings.log_format)
+    setup_logging(settings.log_level, settings.log_format)
     try:
         asyncio.run(_release(settings) if settings.release else _run(settings))
     except _EXPECTED as error:

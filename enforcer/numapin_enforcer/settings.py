@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from numapin_api import names
+from numapin_daemon.logs.options import LOG_OPTIONS
 from numapin_daemon.options import (
     Address,
     Option,
     OptionParser,
     number_between,
-    one_of,
     seconds_between,
 )
 from numapin_daemon.version import VERSION
 from numapin_enforcer.node.realtime import DEFAULT_PRIORITY
 
 NODE_NAME_VARIABLE: Final = "NODE_NAME"
-FORMATS: Final = ("text", "json")
 
 _DESCRIPTION: Final = """\
 Makes this node's cgroups match its NodeAssignment: exclusive containers get their CPUs, all other
@@ -47,6 +46,7 @@ class NodeSettings:
     run_dir: Path | None
     kubelet_state_dir: Path
     realtime_priority: int
+    log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]
 
 
@@ -253,13 +253,6 @@ PRIORITY: Final = Option(
     type=number_between(0, 99),
     metavar="NUMBER",
 )
-LOG_FORMAT: Final = Option(
-    "--log-format",
-    "text",
-    "log lines for people or for machines",
-    type=one_of(FORMATS),
-    metavar="|".join(FORMATS),
-)
 
 
 def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -279,7 +272,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     )
     parser.add(NODE_NAME, _KUBECONFIG, _NAMESPACE, group="the cluster")
     parser.add(*_SOCKETS, *HOST, _CDI_DIR, *_INTERRUPTS, group="the host")
-    parser.add(*_RUNNING, PRIORITY, LOG_FORMAT, group="running")
+    parser.add(*_RUNNING, PRIORITY, *LOG_OPTIONS, group="running")
     options = parser.parse(arguments)
     if not options["release"]:
         need_node_name(parser, options)

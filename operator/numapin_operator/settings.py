@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from numapin_api import names
+from numapin_daemon.logs.options import LOG_OPTIONS
 from numapin_daemon.options import Address, Option, OptionParser, number_between, one_of
 from numapin_daemon.version import VERSION
 from numapin_operator.shards.division import MOST_SHARDS
-
-LEVELS: Final = ("debug", "info", "warning", "error")
-FORMATS: Final = ("text", "json")
 
 _DESCRIPTION: Final = """\
 Decides which container of each node gets which CPUs and NUMA nodes, and writes that into the
@@ -112,20 +110,7 @@ _OPTIONS: Final = (
         "look whether the installation in --namespace works, say so, and end: status 0 if it does",
         type=bool,
     ),
-    Option(
-        "--log-level",
-        "info",
-        "the lowest level of log lines to print",
-        type=one_of(LEVELS),
-        metavar="|".join(LEVELS),
-    ),
-    Option(
-        "--log-format",
-        "text",
-        "log lines for people or for machines",
-        type=one_of(FORMATS),
-        metavar="|".join(FORMATS),
-    ),
+    *LOG_OPTIONS,
 )
 
 

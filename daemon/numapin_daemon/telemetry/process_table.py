@@ -24,6 +24,10 @@ START_TIME: Final = Metric(
 )
 OPEN_FILES: Final = Metric("process_open_fds", Kind.GAUGE, "Open files of this process.")
 
+BUILD_INFO: Final = Metric(
+    "numapin_build_info", Kind.GAUGE, "1, with the version of this program.", ("version",)
+)
+
 OTLP_REFUSED: Final = Metric(
     "numapin_otlp_refused",
     Kind.GAUGE,
@@ -31,7 +35,14 @@ OTLP_REFUSED: Final = Metric(
     "else 0.",
 )
 
-PROCESS_METRICS: Final = (CPU_SECONDS, RESIDENT_BYTES, START_TIME, OPEN_FILES, OTLP_REFUSED)
+PROCESS_METRICS: Final = (
+    CPU_SECONDS,
+    RESIDENT_BYTES,
+    START_TIME,
+    OPEN_FILES,
+    BUILD_INFO,
+    OTLP_REFUSED,
+)
 
 WATCH_AGE: Final = Metric(
     "numapin_watch_age_seconds",

@@ -30,7 +30,7 @@ _EXPECTED: Final = (CgroupError, DiscoveryError, InvalidIdError, NoCpusetError, 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run until SIGTERM or SIGINT; every cgroup stays as it is then."""
     settings = parse_standby_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
-    setup_logging("info", settings.log_format)
+    setup_logging(settings.log_level, settings.log_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     signal.signal(signal.SIGALRM, partial(_check, settings.kubelet_state_dir))

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from numapin_daemon.logs.options import LOG_OPTIONS
 from numapin_daemon.options import Option, OptionParser
 from numapin_daemon.version import VERSION
 from numapin_enforcer.settings import (
     HOST,
-    LOG_FORMAT,
     NODE_NAME,
     PRIORITY,
     NodeSettings,
@@ -57,7 +57,7 @@ def parse_standby_settings(
     parser.add_version(f"{program} {VERSION}")
     parser.add(NODE_NAME, group="the cluster")
     parser.add(*HOST, group="the host")
-    parser.add(_READY_FILE, PRIORITY, LOG_FORMAT, group="running")
+    parser.add(_READY_FILE, PRIORITY, *LOG_OPTIONS, group="running")
     options = parser.parse(arguments)
     need_node_name(parser, options)
     return StandbySettings(**options)

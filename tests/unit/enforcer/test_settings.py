@@ -35,13 +35,14 @@ def test_the_environment_sets_what_flags_leave_open() -> None:
         "NUMAPIN_RESYNC_SECONDS": "2.5",
         "NUMAPIN_HEALTH_ADDRESS": "[::1]:9000",
         "NUMAPIN_LOG_FORMAT": "json",
+        "NUMAPIN_LOG_LEVEL": "warning",
     }
     settings = parse_settings(["--resync-seconds", "3"], environment)
     assert settings.node_name == "from-node-name"
     assert settings.cri_socket == Path("/run/x.sock")
     assert settings.resync_seconds == 3
     assert settings.health_address == ("::1", 9000)
-    assert settings.log_format == "json"
+    assert (settings.log_level, settings.log_format) == ("warning", "json")
 
 
 def test_our_own_variable_wins_over_node_name() -> None:
@@ -112,8 +113,10 @@ def test_a_standby_takes_the_options_of_the_enforcer_that_concern_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     environment = {"NODE_NAME": "n2", "NUMAPIN_STATE_DIR": "/kept", "NUMAPIN_LOG_FORMAT": "json"}
-    settings = parse_standby_settings(["--cgroup-root=/lab"], environment)
+    flags = ["--cgroup-root=/lab", "--log-level=error"]
+    settings = parse_standby_settings(flags, environment)
     assert (settings.node_name, settings.cgroup_root, settings.log_format) == ("n2", "/lab", "json")
+    assert settings.log_level == "error"
     assert settings.state_dir == Path("/kept")
     assert settings.kubelet_state_dir == parse_settings(NODE, {}).kubelet_state_dir
     assert settings.realtime_priority == parse_settings(NODE, {}).realtime_priority

@@ -12,6 +12,7 @@ from numapin_daemon.telemetry.meter import Meter
 from numapin_daemon.telemetry.metric import Distribution, Family, Kind, Metric
 from numapin_daemon.telemetry.process import read_process
 from numapin_daemon.telemetry.process_table import PROCESS_METRICS
+from numapin_daemon.version import VERSION
 from support.fakes.manual_clock import ManualClock
 from support.real.telemetry.prometheus import lint, parse
 
@@ -67,6 +68,7 @@ def test_this_process_is_measured() -> None:
     assert found["process_open_fds"][""] >= 3
     assert found["process_start_time_seconds"][""] > 1.7e9
     assert found["process_cpu_seconds_total"][""] > 0
+    assert found["numapin_build_info"] == {f'version="{VERSION}"': 1}
 
 
 def test_a_page_is_made_once_in_a_while_however_often_it_is_asked_for() -> None:
