@@ -57,7 +57,7 @@ system:
 test: setup system  ## set up and run the tests, but for those that before-release runs as well
 	PYTHONPATH=tests $(BIN)/python -m support.suite.streams --durations=30 --durations-min=5
 
-BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine
+BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine
 
 before-release: setup system  ## run the tests that make test leaves out, and three chaos runs (three hours)
 	NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(addprefix tests/,$(BEFORE_RELEASE))

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from numapin_api.cpuset import CpuSet
 from numapin_api.duration import DURATION_PATTERN
 from numapin_api.meta.cel_rules import label_map_rules, readable_cpu_list, rule, rules
+from numapin_api.meta.modes import Mode
 from numapin_api.meta.selectors import LabelSelector, LabelValue
 from numapin_api.meta.wire import (
     NOT_NULL,
@@ -17,7 +18,6 @@ from numapin_api.meta.wire import (
     never_null,
     not_yet,
 )
-from numapin_api.modes import Mode
 from numapin_api.moves.model import Dynamic
 from numapin_api.starts.model import MAX_START_TIMEOUT
 from numapin_api.status.policy import CpuPolicyStatus

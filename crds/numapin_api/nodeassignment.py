@@ -9,6 +9,7 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
 from numapin_api.meta.cel_rules import rule, rules
 from numapin_api.meta.derived import HasExclusiveCpus, HasRefusals, OfContainer
+from numapin_api.meta.modes import Mode
 from numapin_api.meta.wire import (
     NOT_NULL,
     Time,
@@ -18,7 +19,6 @@ from numapin_api.meta.wire import (
     never_null,
     without_default,
 )
-from numapin_api.modes import Mode
 from numapin_api.moves.model import Moving
 from numapin_api.starts.model import StartGate, StartGateStatus, UnassignedPods
 from numapin_api.status.containers import (

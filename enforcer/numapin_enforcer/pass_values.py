@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from numapin_api.conditions.reasons import Obstacle
-from numapin_api.modes import AUDIT, is_enforced
+from numapin_api.meta.modes import AUDIT, is_enforced
 from numapin_api.schema.plain import Disturbance, KubeletContainer, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.apply import Failure

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from numapin_api.conditions.reasons import Obstacle, Reason
 from numapin_api.forms.report import Generation
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.text import join_texts
 from numapin_api.topology import Topology

@@ -3,7 +3,7 @@
 import logging
 from typing import Final
 
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_enforcer.assignment.copy_file import CopyFile, LocalCopyError
 from numapin_enforcer.assignment.decode import InvalidSpecError, decode_spec

@@ -14,7 +14,7 @@ from numapin_api.conditions.reasons import (
 )
 from numapin_api.forms.report import KERNEL_FIELDS as REPORTED_OF_KERNEL
 from numapin_api.forms.report import Seen, report_fields
-from numapin_api.modes import AUDIT
+from numapin_api.meta.modes import AUDIT
 from numapin_api.quantity import plural
 from numapin_api.schema.plain import NodeAssignmentSpec, NodeAssignmentStatus
 from numapin_api.text import first_texts

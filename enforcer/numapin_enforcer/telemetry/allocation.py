@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from numapin_api.conditions.reasons import REFUSAL_REASONS, Reason
 from numapin_api.cpuset import CpuSet
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_daemon.telemetry.metric import OTHER, Labels, Values

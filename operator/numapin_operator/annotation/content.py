@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_operator.placement import is_dropped

@@ -5,7 +5,7 @@ It is for people. Does no I/O.
 
 from typing import Final
 
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_api.text import cut_text
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_operator.holding.slots import Lack, Slot, lack_of, left_on, offers, repels, slot_of
 from numapin_operator.nodes.decide import NodePicture
 from numapin_operator.nodes.reserving import has_place, refusal_of, tried

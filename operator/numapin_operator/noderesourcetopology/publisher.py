@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Final
 
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
 from numapin_client.resources import Json
 from numapin_daemon.clock import Clock

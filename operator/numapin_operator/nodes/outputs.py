@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_client.errors import ClientError
 from numapin_daemon.logs.log_limit import LogLimit

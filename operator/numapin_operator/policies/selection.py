@@ -6,8 +6,8 @@ from typing import get_args
 
 from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
 from numapin_api.meta.matching import Labels, selects
+from numapin_api.meta.modes import Mode
 from numapin_api.meta.selectors import LabelSelector
-from numapin_api.modes import Mode
 from numapin_operator.placement import PodView
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_api.modes import AUDIT
+from numapin_api.meta.modes import AUDIT
 from numapin_api.schema.plain import (
     ContainerAssignment,
     ContainerStatus,

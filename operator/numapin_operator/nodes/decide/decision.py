@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain_assignment import NodeAssignmentSpec
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_operator.placement import PodView, exclusive_cpus
 
 CPU_MANAGER: Final = ("kubevirt.io/cpumanager", "cpumanager")

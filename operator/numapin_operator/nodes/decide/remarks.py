@@ -8,7 +8,7 @@ from typing import Final
 
 from numapin_api.conditions.reasons import Reason
 from numapin_api.cpupolicy import CpuPolicySpec
-from numapin_api.modes import AUDIT
+from numapin_api.meta.modes import AUDIT
 from numapin_api.text import cut_text
 from numapin_api.topology import Topology
 from numapin_operator.nodes.decide.kubevirt import no_dedicated_cpus

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numapin_api.conditions.reasons import Reason
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain_assignment import Refusal
 from numapin_operator.nodes.decide.returning import kubelet_pins
 from numapin_operator.nodes.eviction.history import Cause

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.duration import duration_nanoseconds
 from numapin_api.meta.matching import selects
-from numapin_api.modes import is_enforced
+from numapin_api.meta.modes import is_enforced
 from numapin_api.schema.plain_assignment import LabelSelector, StartGate
 from numapin_api.starts.model import MAX_UNASSIGNED, MOST_MILLISECONDS
 from numapin_operator.placement.requests import PodView

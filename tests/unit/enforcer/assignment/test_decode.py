@@ -122,7 +122,7 @@ def test_an_unknown_field_of_many_entries_is_named_once() -> None:
             {"containers": [{"podUID": "u", "namespace": "n", "pod": "p", "container": "c"}, 3]},
             "spec.containers[1]: should be an object, not 3",
         ),
-        ({"mode": "Off"}, "spec.mode: should be one of Static, None, Dynamic, not 'Off'"),
+        ({"mode": "Off"}, "spec.mode: should be one of Static, None, Dynamic, Audit, not 'Off'"),
         (
             {"pools": {"reserved": "3-1", "shared": "0"}},
             "spec.pools.reserved: '3-1' is not a list of ids: the range 3-1 runs backwards; "
