@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Final
 
 from numapin_cli.subcommand import UsageError
 
@@ -9,6 +10,25 @@ from numapin_cli.subcommand import UsageError
 def add_files_argument(parser: ArgumentParser, *names: str, text: str) -> None:
     """Declare an argument that names a file each time it is given."""
     parser.add_argument(*names, action="append", type=Path, default=[], metavar="FILE", help=text)
+
+
+DOCUMENTS: Final = ("json", "yaml")
+JSONPATH: Final = "jsonpath="
+
+
+class Outputs(tuple[str, ...]):
+    """What `-o` may be; after `jsonpath=` it is any template."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        is_template = isinstance(value, str) and value.startswith(JSONPATH)
+        return super().__contains__(JSONPATH if is_template else value)
+
+
+def is_document(output: str) -> bool:
+    """Whether an output is a document for scripts, or what is chosen from one."""
+    return output in DOCUMENTS or output.startswith(JSONPATH)
 
 
 def add_answer_arguments(parser: ArgumentParser, wide: str, *others: str) -> None:
@@ -22,9 +42,11 @@ def add_answer_arguments(parser: ArgumentParser, wide: str, *others: str) -> Non
     parser.add_argument(
         "-o",
         "--output",
-        choices=("text", "wide", "json", "yaml", *others),
+        choices=Outputs(("text", "wide", *DOCUMENTS, JSONPATH, *others)),
+        metavar="{" + ",".join(("text", "wide", *DOCUMENTS, f"{JSONPATH}TEMPLATE", *others)) + "}",
         default="text",
-        help=f"text that fits 80 columns; wide: {wide}; or documents (default: text)",
+        help=f"text that fits 80 columns; wide: {wide}; documents; or what a template of kubectl"
+        " chooses from one (default: text)",
     )
     parser.add_argument(
         "-w", "--watch", action="store_true", help="answer again after every change, until Ctrl-C"

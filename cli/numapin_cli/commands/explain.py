@@ -11,9 +11,7 @@ from typing import Final
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.advice.answer import Answerer
 from numapin_cli.advice.explanation import Explanation
-from numapin_cli.arguments import (
-    reads_files,
-)
+from numapin_cli.arguments import is_document, reads_files
 from numapin_cli.asked.objects import Asked, FromFiles, FromServer
 from numapin_cli.asked.target import EXPLAINED, FORMS, POD, Target, parse_target
 from numapin_cli.asked.target import WORKLOADS as WORKLOAD_TARGETS
@@ -156,7 +154,7 @@ def _show(options: Namespace, answers: Sequence[Explanation]) -> int:
 
 
 def _text(options: Namespace, answers: Sequence[Explanation]) -> str:
-    if options.output in {"json", "yaml"}:
+    if is_document(options.output):
         return document({"explanations": [one.to_json() for one in answers]}, options.output)
     from numapin_cli.drawing.explanation import draw_explanation  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415

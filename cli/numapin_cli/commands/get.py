@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from numapin_api.names import NODE_ASSIGNMENT_KIND
-from numapin_cli.arguments import reads_files
+from numapin_cli.arguments import is_document, reads_files
 from numapin_cli.fleet.label_selector import Selector
 from numapin_cli.fleet.node_rows import NodeRow, in_order, of_policy, summaries
 from numapin_cli.fleet.read_rows import FleetReader, policies_in_files, rows_in_files
@@ -26,7 +26,6 @@ from numapin_cli.near_names import did_you_mean
 from numapin_cli.numa_free import Found, in_objects, on_server
 from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import CommandError, UsageError
-from numapin_cli.usage.get import DOCUMENTS
 from numapin_client.client import ApiClient
 from numapin_client.resources import NODE_ASSIGNMENTS, NODES
 
@@ -99,7 +98,7 @@ def _listed_in_files(options: Namespace, objects: Objects) -> list[NodeRow]:
 
 
 def _has_documents(options: Namespace) -> bool:
-    return options.output in DOCUMENTS and not options.summary
+    return is_document(options.output) and not options.summary
 
 
 def _chosen(options: Namespace, rows: list[NodeRow], policies: Iterable[str]) -> list[NodeRow]:
@@ -113,7 +112,7 @@ def _chosen(options: Namespace, rows: list[NodeRow], policies: Iterable[str]) ->
 def _listed_text(options: Namespace, rows: Sequence[NodeRow]) -> str:
     if options.output == "name":
         return "".join(f"node/{row.name}\n" for row in rows)
-    if options.output in DOCUMENTS:
+    if is_document(options.output):
         return document(_listed_document(options, rows), options.output)
     from numapin_cli.drawing.fleet import draw_rows, draw_summaries  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415
@@ -183,7 +182,7 @@ def _states(
 def _named_text(options: Namespace, states: Sequence[NodeState]) -> str:
     if options.output == "name":
         return "".join(f"node/{state.name}\n" for state in states)
-    if options.output in DOCUMENTS:
+    if is_document(options.output):
         return document({"nodes": [state.to_json() for state in states]}, options.output)
     from numapin_cli.drawing.nodes import draw_node  # noqa: PLC0415
     from numapin_cli.drawing.text import rendered  # noqa: PLC0415

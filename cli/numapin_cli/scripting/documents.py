@@ -7,9 +7,18 @@ from typing import Any
 
 import yaml
 
+from numapin_cli.arguments import JSONPATH
+from numapin_cli.scripting.jsonpath import choose
+
 
 def document(content: dict[str, Any], output: str) -> str:
-    """A document for scripts: `json` or `yaml`."""
+    """A document for scripts: `json`, `yaml`, or what `jsonpath=TEMPLATE` chooses from it.
+
+    Raises:
+        UsageError: the template is none.
+    """
+    if output.startswith(JSONPATH):
+        return choose(output.removeprefix(JSONPATH), content)
     if output == "json":
         return json.dumps(content, indent=2) + "\n"
     return str(yaml.safe_dump(content, sort_keys=False, width=100))

@@ -9,9 +9,6 @@ from numapin_cli.subcommand import Subcommand, run_of
 ORDERS: Final = ("name", "policy", "exclusive", "free", "refused", "drift", "ready")
 """By what nodes can be sorted."""
 
-DOCUMENTS: Final = ("json", "yaml")
-"""Outputs that are one document."""
-
 _DESCRIPTION: Final = """\
 Show which containers have which CPUs and NUMA nodes, by the NodeAssignments of a cluster: what the
 operator has decided, and whether the kernel has it.

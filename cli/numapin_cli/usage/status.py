@@ -5,7 +5,7 @@ from typing import Final
 
 from numapin_api.duration import duration_seconds, is_duration
 from numapin_api.names import NAMESPACE
-from numapin_cli.arguments import add_server_arguments
+from numapin_cli.arguments import DOCUMENTS, JSONPATH, Outputs, add_server_arguments
 from numapin_cli.subcommand import NOT_WELL, Subcommand, run_of
 
 _DESCRIPTION: Final = f"""\
@@ -62,9 +62,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        choices=("text", "json", "yaml"),
+        choices=Outputs(("text", *DOCUMENTS, JSONPATH)),
+        metavar="{text,json,yaml,jsonpath=TEMPLATE}",
         default="text",
-        help="text that fits 80 columns, or documents (default: text)",
+        help="text that fits 80 columns, documents, or what a template chooses (default: text)",
     )
     add_server_arguments(parser)
 

@@ -42,9 +42,10 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ([], [one.name for one in SUBCOMMANDS], NO_FILES),
         (["ex"], ["explain"], NO_FILES),
         (["nothing"], [], NO_FILES),
-        (["get", "-o", ""], ["text", "wide", "json", "yaml", "name"], NO_FILES),
-        (["get", "--output", "=", "j"], ["json"], NO_FILES),
-        (["get", "--output=j"], ["--output=json"], NO_FILES),
+        (["get", "-o", ""], ["text", "wide", "json", "yaml", "jsonpath=", "name"], NO_FILES),
+        (["get", "--output", "=", "jsono"], [], NO_FILES),
+        (["get", "--output", "=", "j"], ["json", "jsonpath="], NO_FILES),
+        (["get", "--output=j"], ["--output=json", "--output=jsonpath="], NO_FILES),
         (["get", "--output=json", "--w"], ["--watch"], NO_FILES),
         (["get", "--sort", "f"], ["free"], NO_FILES),
         (["get", "--kubeconfig", ""], [], FILES),
@@ -184,7 +185,7 @@ def test_bash_offers_the_words(tmp_path: Path) -> None:
     (tmp_path / "file.yaml").touch()
     assert answers(run(tmp_path, "bash", "-c", BASH.format(folder=tmp_path))) == [
         ["explain"],
-        ["json"],
+        ["json", "jsonpath="],
         ["compopt -o nospace", "pod/", "policy/"],
         ["compopt -o filenames", "file.yaml"],
     ]
@@ -206,7 +207,7 @@ def test_fish_offers_the_words(tmp_path: Path) -> None:
     found = answers(run(tmp_path, "fish", "--no-config", "-c", FISH.format(folder=tmp_path)))
     assert [[line.partition("\t")[0] for line in one] for one in found] == [
         ["explain"],
-        ["json"],
+        ["json", "jsonpath="],
         ["pod/", "policy/"],
         ["file.yaml"],
     ]
@@ -239,7 +240,7 @@ def test_zsh_offers_the_words(tmp_path: Path) -> None:
         "explain:say why a pod has or lacks CPUs of its own, and what would help",
         "options: ",
     ]
-    assert output == ["json", "options: "]
+    assert output == ["json", "jsonpath=", "options: "]
     assert [one.partition(":")[0] for one in kinds][:2] == ["pod/", "policy/"]
     assert "options: -S" in " ".join(kinds)
     assert files == ["files"]
