@@ -16,7 +16,6 @@ from numapin_api.meta.wire import (
     WireModel,
     keyed_list,
     never_null,
-    not_yet,
 )
 from numapin_api.moves.model import Dynamic
 from numapin_api.starts.model import MAX_START_TIMEOUT
@@ -396,8 +395,11 @@ class CpuPolicySpec(WireModel):
     )
     isolation: Literal["Cpuset", "Partition", "IsolatedPartition"] = Field(
         default="Cpuset",
-        description="Cpuset: the cpusets of other containers exclude these CPUs.",
-        json_schema_extra=not_yet("Partition", "IsolatedPartition"),
+        description="Cpuset: the cpusets of other containers exclude exclusive CPUs. Partition: "
+        "besides, each exclusive container is a cpuset partition, whose CPUs the kernel gives to "
+        "no other process of the machine. IsolatedPartition: the scheduler balances no load there "
+        "either: programs must pin their threads. Both need cgroup v2, Linux 6.7 or newer, and "
+        "CAP_SYS_ADMIN for the enforcer; without, Cpuset is in force and the node is Stalled.",
     )
     system: System = Field(
         default_factory=System, description="What keeps off exclusive CPUs besides containers."

@@ -33,6 +33,7 @@ from numapin_api.status.containers import (
 )
 from numapin_api.status.devices import DevicesStatus
 from numapin_api.status.disturbances import MAX_DISTURBANCES, Disturbance
+from numapin_api.status.isolation import IsolationStatus
 from numapin_api.status.node_platform import CgroupStatus, RuntimeStatus
 from numapin_api.system.model import System, SystemStatus
 
@@ -257,7 +258,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
         description="Unlimited: exclusive containers have no CFS quota. Keep: it stays as it is.",
     )
     isolation: Literal["Cpuset", "Partition", "IsolatedPartition"] = Field(
-        default="Cpuset", description="How other containers are kept off exclusive CPUs."
+        default="Cpuset", description="How others are kept off exclusive CPUs; see CpuPolicy."
     )
     system: Annotated[System | None, NOT_NULL] = Field(
         default=None,
@@ -352,7 +353,8 @@ class ReportedState(WireModel):
         description="The changes by cause. OwnerMoved: an exclusive container was on other CPUs. "
         "Intrusion: another container was on exclusive CPUs. Strayed: a shared container was off "
         "the shared pool. Memory: a container had other NUMA nodes. HostProcesses: a cgroup of no "
-        "pod had other CPUs. Interrupt: an interrupt was set onto exclusive CPUs.",
+        "pod had other CPUs. Interrupt: an interrupt was set onto exclusive CPUs. "
+        "Partition: an exclusive container was no partition any more.",
         max_length=8,
     )
     cgroup: CgroupStatus | None = Field(default=None, description="The cgroup version and driver.")
@@ -367,6 +369,12 @@ class ReportedState(WireModel):
         default=None,
         description="What keeps off exclusive CPUs besides containers, read from the kernel; unset "
         "if the spec has no system.",
+        json_schema_extra=never_null,
+    )
+    isolation: Annotated[IsolationStatus | None, NOT_NULL] = Field(
+        default=None,
+        description="The partitions of exclusive containers, read from the kernel; unset unless "
+        "the spec asks for them.",
         json_schema_extra=never_null,
     )
     boot_id: str | None = Field(

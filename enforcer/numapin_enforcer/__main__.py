@@ -52,6 +52,7 @@ from numapin_enforcer.node.kubelet_checkpoint import KubeletPins
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import LockLostError, keep_alive, wait_for_lock
 from numapin_enforcer.node.realtime import raise_priority, thread_pool
+from numapin_enforcer.partitions.follower import Partitions
 from numapin_enforcer.passes.enforcing import Enforcing
 from numapin_enforcer.passes.inputs import Assignments, Inputs
 from numapin_enforcer.passes.watched_pods import WatchedPods
@@ -303,6 +304,7 @@ def _build_followers(
         runtime=resources,
         memory=Memory(kubepods, resources, mover),
         slices=Slices(containers, SliceUpdater(systemd, wake)),
+        partitions=Partitions(kubepods, mover.gate, settings.state_dir, os.uname().release),
         observed=observed,
         devices=Devices(containers, runtime, settings.pod_resources_socket, wake),
         outside=Outside(kubepods, containers, observed, OutsideContainers(runtime, wake)),

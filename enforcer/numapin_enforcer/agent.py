@@ -83,6 +83,7 @@ class Agent:
         full, failed = self.schedule.resync_due(began_seconds), self.schedule.failed_passes
         self._observe_node(full_resync=full)
         begun = self.inputs.begin(began_seconds, full_resync=full, failed_before=failed)
+        self.followers.prepare(begun)
         one = self.enforcing.enforce(self.followers.known(begun))
         self.followers.follow(one)
         awaits_others = self.followers.awaits_others(one)

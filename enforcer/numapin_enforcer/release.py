@@ -16,7 +16,7 @@ from numapin_enforcer.cgroups.apply import apply
 from numapin_enforcer.cgroups.kubepods.finder import KubepodsFinder, PodTree
 from numapin_enforcer.cgroups.memory.binding import SavedMems
 from numapin_enforcer.cgroups.naming import CgroupNaming, Driver, Kind
-from numapin_enforcer.cgroups.tree import Tree
+from numapin_enforcer.cgroups.tree import Tree, Version
 from numapin_enforcer.cgroups.write import Quota
 from numapin_enforcer.goals import ReleaseGoal
 from numapin_enforcer.host.cgroup_sets import KeepOff
@@ -28,6 +28,9 @@ from numapin_enforcer.interrupts.saved_masks import SavedMasks
 from numapin_enforcer.interrupts.updater import SHOWN, Host
 from numapin_enforcer.node.lock import NodeLock
 from numapin_enforcer.node.lock_keeper import acquire_from_standby
+from numapin_enforcer.partitions.files import KernelPartitions
+from numapin_enforcer.partitions.partitioning import end_all
+from numapin_enforcer.partitions.saved import FoundPartitions
 from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.reconciler import Reconciler
 from numapin_enforcer.runtime.interface import (
@@ -86,7 +89,8 @@ async def release_all(
         return
     before = pods.files.read()
     found = SavedMems(state_dir)
-    left = _release(topology, pods, found)
+    left = _end_partitions(pods, before, state_dir)
+    left += _release(topology, pods, found)
     quotas = LiftedQuotas(pods.files, pods.naming.root, state_dir)
     lifted = quotas.lifted
     left += [str(failure.error) for failure in quotas.update(()).failed]
@@ -138,6 +142,14 @@ def restore_interrupts(host: Host, topology: Topology) -> None:
         left = first_texts(keeper.not_restored, SHOWN, "; ")
         raise ReleaseError(f"not all interrupts were released: {left}")
     LOG.info("interrupts were released", extra={"masks": outcome.written})
+
+
+def _end_partitions(pods: PodTree, tree: Tree, state_dir: Path) -> list[str]:
+    """Make every cgroup a member again, and restore what others had set; returns what is left."""
+    if tree.version is Version.V1:
+        return []
+    files, found = KernelPartitions(pods.mounts.cpuset), FoundPartitions(state_dir)
+    return end_all(files, tree.cgroups, found)
 
 
 def _release(topology: Topology, pods: PodTree, found: SavedMems) -> list[str]:

@@ -89,5 +89,11 @@ hostPID: true
 
 {{/* The rights of a component's container. Takes a list: the root and the component's name. */}}
 {{- define "numapin.rights" -}}
-{{- toYaml (include "numapin.podValues" . | fromYaml).securityContext }}
+{{- $found := (include "numapin.podValues" . | fromYaml).securityContext }}
+{{- if and (eq (index . 1) "enforcer") (index . 0).Values.partitions.enabled }}
+{{- $rights := $found.capabilities | default dict }}
+{{- $_ := set $rights "add" (append ($rights.add | default list) "SYS_ADMIN") }}
+{{- $_ := set $found "capabilities" $rights }}
+{{- end }}
+{{- toYaml $found }}
 {{- end }}

@@ -200,6 +200,16 @@ class Reason(StrEnum):
         "MemoryWithheld",
         "The kernel gives a container other NUMA nodes than were written to its cgroup.",
     )
+    PARTITIONS_UNSUPPORTED = (
+        "PartitionsUnsupported",
+        "The policy asks for partitions, and the node has cgroup v1 or a Linux before 6.7: CPUs "
+        "are kept apart by cpusets alone.",
+    )
+    PARTITION_REFUSED = (
+        "PartitionRefused",
+        "The kernel makes no partition of an exclusive container: its CPUs are kept apart by "
+        "cpusets alone.",
+    )
     CPUS_SHARED = "CPUsShared", "Another container may use the CPUs of an exclusive container."
     CPUS_OFFLINE = "CPUsOffline", "The CPUs of an exclusive container are offline."
     PROCESSES_ELSEWHERE = (

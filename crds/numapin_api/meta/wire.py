@@ -1,6 +1,5 @@
 """The base of all wire models: frozen, camelCase outside, how lists merge."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -39,21 +38,6 @@ class WireModel(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """The model as values for JSON, without the unset (None) fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def not_yet(*values: str) -> Callable[[dict[str, Any]], None]:
-    """Values of an enumeration that no object may be given yet, for `json_schema_extra`.
-
-    The API server refuses them with the values that it takes. The models know them: an object that
-    has one from before is read, and its policy says so. The API server lets it be as long as nobody
-    changes that field. Source: Kubernetes, "Validation ratcheting" (CRDValidationRatcheting, on
-    from 1.30).
-    """
-
-    def refuse(schema: dict[str, Any]) -> None:
-        schema["enum"] = [one for one in schema["enum"] if one not in values]
-
-    return refuse
 
 
 def atomic_list() -> dict[str, Any]:

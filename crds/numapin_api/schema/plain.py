@@ -285,6 +285,21 @@ class SystemStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolationStatus:
+    """The cpuset partitions of exclusive containers, read from the kernel."""
+
+    partitions: CpuSet = CpuSet()
+    isolated: CpuSet = CpuSet()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "partitions": str(self.partitions),
+            "isolated": str(self.isolated),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerStatus(OfContainer):
     """The state of one container of the spec, read from the kernel."""
 
@@ -322,6 +337,7 @@ class NodeAssignmentStatus:
     runtime: RuntimeStatus | None = None
     start_gate: StartGateStatus | None = None
     system: SystemStatus | None = None
+    isolation: IsolationStatus | None = None
     boot_id: str | None = None
     observed_generation: int = 0
     topology: Mapping[str, Any] | None = None
@@ -353,6 +369,8 @@ class NodeAssignmentStatus:
             wire["startGate"] = self.start_gate.to_wire()
         if self.system is not None:
             wire["system"] = self.system.to_wire()
+        if self.isolation is not None:
+            wire["isolation"] = self.isolation.to_wire()
         if self.boot_id is not None:
             wire["bootID"] = self.boot_id
         wire["observedGeneration"] = self.observed_generation

@@ -304,6 +304,29 @@ class UnboundMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolationStatus:
+    """The cpuset partitions of exclusive containers, read from the kernel."""
+
+    partitions: CpuSet = CpuSet()
+    isolated: CpuSet = CpuSet()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "IsolationStatus":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            CpuSet.parse(wire.get("partitions", "")),
+            CpuSet.parse(wire.get("isolated", "")),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "partitions": str(self.partitions),
+            "isolated": str(self.isolated),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerStatus(OfContainer):
     """The state of one container of the spec, read from the kernel."""
 
@@ -346,6 +369,7 @@ class NodeAssignmentStatus:
     devices: DevicesStatus | None = None
     disturbances: tuple[Disturbance, ...] = ()
     unbound_memory: tuple[UnboundMemory, ...] = ()
+    isolation: IsolationStatus | None = None
     observed_generation: int = 0
     containers: tuple[ContainerStatus, ...] = ()
     running: tuple[str, ...] = ()
@@ -361,6 +385,9 @@ class NodeAssignmentStatus:
             DevicesStatus.from_wire(found) if (found := wire.get("devices")) is not None else None,
             tuple(map(Disturbance.from_wire, wire.get("disturbances", ()))),
             tuple(map(UnboundMemory.from_wire, wire.get("unboundMemory", ()))),
+            IsolationStatus.from_wire(found)
+            if (found := wire.get("isolation")) is not None
+            else None,
             wire.get("observedGeneration", 0),
             tuple(map(ContainerStatus.from_wire, wire.get("containers", ()))),
             tuple(wire.get("running", ())),
@@ -378,6 +405,8 @@ class NodeAssignmentStatus:
             wire["devices"] = self.devices.to_wire()
         wire["disturbances"] = [one.to_wire() for one in self.disturbances]
         wire["unboundMemory"] = [one.to_wire() for one in self.unbound_memory]
+        if self.isolation is not None:
+            wire["isolation"] = self.isolation.to_wire()
         wire["observedGeneration"] = self.observed_generation
         wire["containers"] = [one.to_wire() for one in self.containers]
         wire["running"] = list(self.running)

@@ -58,9 +58,6 @@ def _problems(
     if name != node_name:
         message = f"it is for the node {name}, and this node is {node_name}"
         yield _invalid("metadata.name", message)
-    if spec.isolation != "Cpuset":
-        message = f"{spec.isolation} is not supported yet; use Cpuset"
-        yield Problem(Reason.UNSUPPORTED_FIELD, "spec.isolation", message)
     if spec.mode == "None":
         return
     if spec.pools is not None:

@@ -5,7 +5,7 @@ Does no I/O.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import compress
@@ -138,6 +138,43 @@ class Tree:
             yield path
             for child in self.children[path]:
                 yield from self._subtree(child)
+
+
+def partitions(tree: Tree, paths: Iterable[str]) -> frozenset[str]:
+    """Those of `paths` that are cpuset partitions: they have CPUs which their parent lacks.
+
+    The kernel gives no other cgroup CPUs that its parent has not.
+    """
+    cgroups, parents = tree.cgroups, tree.parents
+    return frozenset(
+        path
+        for path in paths
+        if (above := parents.get(path)) is not None
+        and cgroups[path].effective_cpus.mask & ~cgroups[above].effective_cpus.mask
+    )
+
+
+def without_partitions(tree: Tree, taken: CpuSet) -> dict[str, Cgroup]:
+    """The cgroups that have fewer CPUs because of partitions, with what they get when these end.
+
+    A partition takes its CPUs away from all other cgroups of the machine, whatever these ask for.
+    What a cgroup would have without, and not what it has at the moment, says whether it is kept off
+    an exclusive CPU.
+
+    Args:
+        tree: the cgroups as the kernel has them.
+        taken: the CPUs of all partitions.
+    """
+    found: dict[str, Cgroup] = {}
+    masks: dict[str, int] = {}
+    for path, one in tree.cgroups.items():
+        has, above = one.effective_cpus.mask, taken.mask
+        if path != tree.root:
+            above &= masks[tree.parents[path]] & (one.cpus.mask or above)
+        masks[path] = has | above
+        if masks[path] != has:
+            found[path] = replace(one, effective_cpus=CpuSet.from_mask(masks[path]))
+    return found
 
 
 def differing(now: Mapping[str, object], before: Mapping[str, object]) -> list[str]:

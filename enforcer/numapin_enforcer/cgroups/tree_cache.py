@@ -12,6 +12,8 @@ from numapin_enforcer.cgroups.tree import (
     Version,
     contains,
     parent,
+    partitions,
+    without_partitions,
 )
 from numapin_enforcer.cgroups.watch.inotify import Changes
 
@@ -54,11 +56,18 @@ class Watch(Protocol):
 
 
 class TreeCache:
-    """The tree as last read; None while the kubelet has no cgroup for pods."""
+    """The tree as last read; None while the kubelet has no cgroup for pods.
+
+    Attributes:
+        tree: the cgroups with the CPUs that they would have without cpuset partitions.
+    """
 
     def __init__(self, files: CgroupFiles, watch: Watch) -> None:
         self._files, self._watch = files, watch
         self._written: set[str] = set()
+        self._read: Tree | None = None
+        """As the kernel has it."""
+        self._partitions: frozenset[str] = frozenset()
         self.tree: Tree | None = None
 
     def observe(self, *, full_resync: bool) -> Tree | None:
@@ -76,8 +85,8 @@ class TreeCache:
         The kernel gives a cgroup no CPU that its parent has not: where a cgroup has none of `cpus`,
         nothing below it is read. Changes of other cgroups are found by events and by full reads.
         """
-        tree = self.tree
-        if tree is None or self._watch.problem:
+        tree, read = self.tree, self._read
+        if tree is None or read is None or self._watch.problem:
             return False
         pending = [tree.root]
         while pending:
@@ -86,9 +95,9 @@ class TreeCache:
                 found = self._files.read_effective_cpus(path)
             except CgroupError:
                 return False
-            if found != tree.cgroups[path].effective_cpus:
+            if found != read.cgroups[path].effective_cpus:
                 return False
-            if found.mask & cpus.mask:
+            if tree.cgroups[path].effective_cpus.mask & cpus.mask:
                 pending += tree.children[path]
         return True
 
@@ -111,30 +120,35 @@ class TreeCache:
 
     def _update(self, changes: Changes, more: Iterable[str], *, full_resync: bool) -> None:
         self._written.update(changes.written)
-        if full_resync or changes.overflowed or self.tree is None:
+        if full_resync or changes.overflowed or self._read is None:
             self._written.clear()  # a full read has no need of events
             self._read_all()
             return
         paths = {*changes.vanished, *changes.appeared, *changes.written, *more}
         if paths:
-            self._read_some(self.tree, paths)
+            self._read_some(self._read, paths)
 
     def _read_all(self) -> None:
         try:
             tree = self._files.read()
         except CgroupVanishedError:
-            self.tree = None
+            self._read = self.tree = None
             return
         self._watch.cover(tree.cgroups)
-        if self.tree is None or tree.version != self.tree.version:
-            self.tree = tree
+        if self._read is None or tree.version != self._read.version:
+            self._read = tree
         else:
-            gone = self.tree.cgroups.keys() - tree.cgroups.keys()
-            self.tree = self.tree.with_changes({**tree.cgroups, **dict.fromkeys(gone)}, tree.unread)
+            gone = self._read.cgroups.keys() - tree.cgroups.keys()
+            found = {**tree.cgroups, **dict.fromkeys(gone)}
+            self._read = self._read.with_changes(found, tree.unread)
+        self._leave_out_partitions(self._read, self._read.cgroups)
 
     def _read_some(self, tree: Tree, paths: Iterable[str]) -> None:
         found: dict[str, Cgroup | None] = {}
-        for path in sorted(_with_descendants(tree, _with_unknown_parents(tree, paths))):
+        wanted = _with_descendants(tree, _with_unknown_parents(tree, paths))
+        if self._partitions:  # no event says what a partition has left to those above it
+            wanted |= _ancestors(tree, wanted)
+        for path in sorted(wanted):
             try:
                 found[path] = self._files.read_one(path)
             except CgroupVanishedError:
@@ -145,7 +159,20 @@ class TreeCache:
         if tree.root in found and found[tree.root] is None:
             self._read_all()
         else:
-            self.tree = tree.with_changes(found, tree.unread)
+            self._read = tree.with_changes(found, tree.unread)
+            self._leave_out_partitions(self._read, found)
+
+    def _leave_out_partitions(self, read: Tree, paths: Iterable[str]) -> None:
+        """Make `tree` of what was read; `paths` are those that may be partitions since."""
+        self._partitions = partitions(read, {*paths, *self._partitions})
+        if not self._partitions:
+            self.tree = read
+            return
+        taken = CpuSet.union(read.cgroups[path].effective_cpus for path in self._partitions)
+        found: dict[str, Cgroup | None] = {**read.cgroups, **without_partitions(read, taken)}
+        base = self.tree or read
+        gone = base.cgroups.keys() - found.keys()
+        self.tree = base.with_changes({**found, **dict.fromkeys(gone)}, read.unread)
 
 
 def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:
@@ -154,6 +181,17 @@ def _with_unknown_parents(tree: Tree, paths: Iterable[str]) -> set[str]:
     for path in tuple(found):
         ancestor = parent(path)
         while ancestor not in tree.cgroups and contains(tree.root, ancestor):
+            found.add(ancestor)
+            ancestor = parent(ancestor)
+    return found
+
+
+def _ancestors(tree: Tree, paths: Iterable[str]) -> set[str]:
+    """All ancestors of `paths` in the tree."""
+    found: set[str] = set()
+    for path in paths:
+        ancestor = parent(path)
+        while contains(tree.root, ancestor) and ancestor not in found:
             found.add(ancestor)
             ancestor = parent(ancestor)
     return found

@@ -15,6 +15,7 @@ from numapin_enforcer.followers.runtime import RuntimeResources
 from numapin_enforcer.followers.slices import Slices
 from numapin_enforcer.host.follower import HostProcesses
 from numapin_enforcer.interrupts.follower import Interrupts
+from numapin_enforcer.partitions.follower import Partitions
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.podresources.follower import Devices
@@ -45,6 +46,7 @@ class Followers:
     runtime: RuntimeResources
     memory: Memory
     slices: Slices
+    partitions: Partitions
     observed: Observed
     outside: Outside
     devices: Devices
@@ -60,6 +62,7 @@ class Followers:
         self.start_gates.gate.on_pod = self.devices.kubelet.learn
         self.host.on_drift = self.changes.note
         self.interrupts.updater.on_foreign = partial(self.changes.count.add, Cause.INTERRUPT)
+        self.partitions.on_lost = partial(self.changes.count.add, Cause.PARTITION)
         self.in_order = {
             Part.CHANGES: self.changes,
             Part.CONTAINERS: self.containers,
@@ -67,6 +70,7 @@ class Followers:
             Part.RUNTIME: self.runtime,
             Part.MEMORY: self.memory,
             Part.SLICES: self.slices,
+            Part.PARTITIONS: self.partitions,
             Part.CLAIMS: self.observed,
             Part.OUTSIDE: self.outside,
             Part.DEVICES: self.devices,
@@ -74,6 +78,10 @@ class Followers:
             Part.HOST_PROCESSES: self.host,
             Part.INTERRUPTS: self.interrupts,
         }
+
+    def prepare(self, one: Pass) -> None:
+        """Have those act that must before the cgroups are written."""
+        self.partitions.prepare(one)
 
     def follow(self, one: Pass) -> None:
         """Have all follow a pass."""
@@ -122,6 +130,7 @@ class Followers:
             drift_causes=self.changes.count.causes,
             start_gate=self.start_gates.status(one),
             system=system_status(self.host.status(), self.interrupts.status()),
+            isolation=self.partitions.status(),
         )
         evidence = self.outside.evidence(one.naming, facts.evidence)
         return replace(

@@ -38,7 +38,8 @@ STATUS_FIELDS: Final = frozenset(
     {
         *("observedGeneration", "lastPassTime", "topology", "freeHugepages", "pools", "containers"),
         *("kubeletContainers", "claims", "unboundMemory", "running", "driftCount", "driftCauses"),
-        *("cgroup", "runtime", "startGate", "system", "devices", "bootID", "conditions"),
+        *("cgroup", "runtime", "startGate", "system", "isolation", "devices", "bootID"),
+        "conditions",
         "disturbances",
     }
 )

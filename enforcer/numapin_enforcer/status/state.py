@@ -22,6 +22,7 @@ class Part(IntEnum):
     MEMORY = auto()
     CFS_QUOTA = auto()
     SLICES = auto()
+    PARTITIONS = auto()
     RUNTIME = auto()
     CONTAINERS = auto()
     OUTSIDE = auto()

@@ -41,6 +41,14 @@ def comparable(found: Object) -> Object:
     return shown
 
 
+def add_component(folder: Path, name: str) -> None:
+    """Make `folder` the default overlay with one component more."""
+    parts = [ROOT / "manifests" / "components" / name, OVERLAYS / "default"]
+    component, overlay = (os.path.relpath(one, folder) for one in parts)
+    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
+    (folder / "kustomization.yaml").write_text(text)
+
+
 @pytest.mark.parametrize("overlay", sorted(one.name for one in OVERLAYS.iterdir()))
 def test_the_chart_installs_what_the_overlay_installs(
     helm: Helm, installed: Kubectl, overlay: str
@@ -82,10 +90,7 @@ def test_the_kubelets_devices_can_be_left_out(helm: Helm) -> None:
 def test_answers_for_exporters_are_an_option_as_they_are_a_component(
     helm: Helm, installed: Kubectl, tmp_path: Path
 ) -> None:
-    parts = [ROOT / "manifests" / "components" / "pod-resources", OVERLAYS / "default"]
-    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
-    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
-    (tmp_path / "kustomization.yaml").write_text(text)
+    add_component(tmp_path, "pod-resources")
     key = ("DaemonSet", "numapin-enforcer")
     wanted = by_name(installed("kustomize", str(tmp_path)))[key]
     found = helm.template("podResources.serve=true")[key]
@@ -101,10 +106,7 @@ def test_answers_for_exporters_are_an_option_as_they_are_a_component(
 def test_metrics_of_cpus_are_an_option_as_they_are_a_component(
     helm: Helm, installed: Kubectl, tmp_path: Path
 ) -> None:
-    parts = [ROOT / "manifests" / "components" / "cpu-metrics", OVERLAYS / "default"]
-    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
-    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
-    (tmp_path / "kustomization.yaml").write_text(text)
+    add_component(tmp_path, "cpu-metrics")
     wanted = by_name(installed("kustomize", str(tmp_path)))
     found, role = helm.template("cpuMetrics.enabled=true"), ("Role", "numapin-check")
     assert found.keys() - helm.template().keys() == {role}
@@ -122,10 +124,7 @@ def test_metrics_of_cpus_are_an_option_as_they_are_a_component(
 def test_moving_interrupts_is_an_option_as_it_is_a_component(
     helm: Helm, installed: Kubectl, tmp_path: Path
 ) -> None:
-    parts = [ROOT / "manifests" / "components" / "interrupts", OVERLAYS / "default"]
-    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
-    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
-    (tmp_path / "kustomization.yaml").write_text(text)
+    add_component(tmp_path, "interrupts")
     key = ("DaemonSet", "numapin-enforcer")
     wanted = by_name(installed("kustomize", str(tmp_path)))[key]
     found = helm.template("interrupts.enabled=true")[key]
@@ -137,6 +136,19 @@ def test_moving_interrupts_is_an_option_as_it_is_a_component(
     mounts = {one["mountPath"] for one in named["volumeMounts"] if not one.get("readOnly")}
     assert {str(settings.irq_dir), str(settings.workqueue_dir)} <= mounts
     assert "/host/irq" not in json.dumps(helm.template()[key])
+
+
+def test_partitions_are_an_option_as_they_are_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path
+) -> None:
+    add_component(tmp_path, "partitions")
+    wanted = by_name(installed("kustomize", str(tmp_path)))
+    for one in (helm.template("partitions.enabled=true"), wanted):
+        (container,) = one["DaemonSet", "numapin-enforcer"]["spec"]["template"]["spec"][
+            "containers"
+        ]
+        rights = container["securityContext"]["capabilities"]
+        assert rights["add"] == ["DAC_OVERRIDE", "SYS_NICE", "SYS_ADMIN"]
 
 
 def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
@@ -155,10 +167,7 @@ def test_the_podmonitor_is_an_option_as_it_is_a_component(helm: Helm) -> None:
 def test_the_annotation_of_pods_is_an_option_as_it_is_a_component(
     helm: Helm, installed: Kubectl, tmp_path: Path
 ) -> None:
-    parts = [ROOT / "manifests" / "components" / "cpu-annotation", OVERLAYS / "default"]
-    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
-    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
-    (tmp_path / "kustomization.yaml").write_text(text)
+    add_component(tmp_path, "cpu-annotation")
     wanted = by_name(installed("kustomize", str(tmp_path)))
     del wanted["Namespace", names.NAMESPACE]
     found = helm.template("cpuAnnotation.enabled=true")
@@ -236,10 +245,7 @@ def test_shards_are_an_option_as_they_are_a_component(helm: Helm) -> None:
 def test_what_view_takes_in_is_an_option_as_it_is_a_component(
     helm: Helm, installed: Kubectl, tmp_path: Path
 ) -> None:
-    parts = [ROOT / "manifests" / "components" / "aggregate-to-view", OVERLAYS / "default"]
-    component, overlay = (os.path.relpath(one, tmp_path) for one in parts)
-    text = f"resources: [{overlay}]\ncomponents: [{component}]\n"
-    (tmp_path / "kustomization.yaml").write_text(text)
+    add_component(tmp_path, "aggregate-to-view")
     key = "ClusterRole", "numapin-viewer"
     wanted = by_name(installed("kustomize", str(tmp_path)))[key]
     labels = helm.template("viewer.aggregateToView=true")[key]["metadata"]["labels"]

@@ -48,10 +48,6 @@ def _bad_specs(uid: str) -> dict[str, tuple[dict[str, Any], str]]:
             "is in the shared pool as well",
         ),
         "a backward range": (spec(assigned(uid, "main", "1-0"), shared="0"), "runs backwards"),
-        "an isolation that is not built": (
-            spec(isolation="Partition"),
-            "Partition is not supported yet",
-        ),
     }
 
 
@@ -65,7 +61,7 @@ async def test_a_bad_spec_is_refused_whole(
     status, reason, shown = await eventually(
         lambda: node.condition("Stalled")[0] == "True" and node.condition("Stalled")
     )
-    assert (status, reason) in {("True", "InvalidAssignment"), ("True", "UnsupportedField")}
+    assert (status, reason) == ("True", "InvalidAssignment")
     assert message in shown
     assert node.condition("Ready")[0] == "False"
     assert cpus_of(cgroup) == "1"

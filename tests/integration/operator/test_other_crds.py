@@ -67,8 +67,6 @@ def change(plane: ControlPlane) -> None:
             spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
             spec["properties"]["future"] = {"type": "string", "default": "bright"}
             spec["properties"]["mode"]["enum"].append("Elastic")
-            if "isolation" in spec["properties"]:
-                spec["properties"]["isolation"]["enum"].append("Partition")
         plane.kubectl("replace", "-f", "-", text=json.dumps(body))
 
 
@@ -98,21 +96,6 @@ async def test_with_other_crds_pods_are_placed_and_the_operator_comes_to_rest(
     ]
     assert ready["status"] == "True"
     assert ready["message"].endswith("; this operator does not know spec.future: no effect")
-
-
-async def test_a_later_field_stalls_and_leaves_what_is_in_force(
-    world: RealWorld, operator: OperatorProcess
-) -> None:
-    node = await plan(world)
-    await world.add_pod(node, "a")
-    await until(lambda: world.held(node), operator.log)
-    before = await world.spec(node)
-    await world.put_policy({"isolation": "Partition", "reserved": {"count": 2}}, "policy")
-    await until(lambda: says(world, "Stalled", "True", "UnsupportedField"), operator.log)
-    conditions = (await world.policy_status(world.name("policy")))["conditions"]
-    wanted = "spec.isolation: Partition is not supported yet"
-    assert any(wanted in one["message"] for one in conditions)
-    assert await world.spec(node) == before
 
 
 async def test_a_value_of_another_release_stalls_and_leaves_what_is_in_force(

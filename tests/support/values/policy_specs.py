@@ -6,6 +6,8 @@ LONG = ",".join(str(cpu) for cpu in range(0, 448, 2))
 
 GOOD_POLICIES: dict[str, dict[str, Any]] = {
     "nothing said": {},
+    "a partition": {"isolation": "Partition"},
+    "an isolated partition": {"isolation": "IsolatedPartition"},
     "reserved by list": {"reserved": {"cpus": "0-1,32-33"}},
     "reserved by a long list": {"reserved": {"cpus": LONG}},
     "reserved by count": {"reserved": {"count": 2, "strict": True}},
@@ -210,10 +212,9 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "a start that waits for days": ({"startTimeout": "10000h"}, "a duration is at most 9999h"),
     "a start without a unit": ({"startTimeout": "1"}, "this is not a duration"),
     "another start gate": ({"startGate": "Never"}, 'supported values: "None", "Wait"'),
-    "a partition": ({"isolation": "Partition"}, '"Partition": supported values: "Cpuset"'),
-    "an isolated partition": (
-        {"isolation": "IsolatedPartition"},
-        '"IsolatedPartition": supported values: "Cpuset"',
+    "no isolation": (
+        {"isolation": "None"},
+        'supported values: "Cpuset", "Partition", "IsolatedPartition"',
     ),
     "no way to be unsatisfiable": (
         {"onUnsatisfiable": "Wait"},

@@ -55,13 +55,12 @@ def test_a_diff_shows_what_an_edit_changes_and_what_waits(
     [
         (policy(mode="None"), 0, "mode None: every container runs as without numapin"),
         (policy(onUnsatisfiable="Hold"), 0, "Node node-1: policy web; the NodeAssignment changes"),
-        (policy(isolation="Partition"), 1, "UnsupportedField: spec.isolation: Partition"),
         (policy(reserved={"cpus": "9"}), 1, "ImpossibleOnNode: reserved.cpus: this machine has no"),
         (policy(nodeSelector={"pool": "x"}), 0, "no policy governs it; the NodeAssignment changes"),
         (policy("second", priority=1), 0, "Node node-1: policy second; the NodeAssignment changes"),
         (policy("second"), 0, "Node node-1: policy web; the NodeAssignment stays as it is"),
     ],
-    ids=["none", "hold", "partition", "impossible", "unselected", "above", "younger"],
+    ids=["none", "hold", "impossible", "unselected", "above", "younger"],
 )
 def test_a_policy_that_gives_nothing_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], edit: Body, status: int, said: str

@@ -6,7 +6,7 @@ same answers. Source: kernel/cgroup/cpuset.c, `update_cpumask`, `validate_change
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from numapin_api.cpuset import CpuSet, MemSet
@@ -32,7 +32,8 @@ class Group:
 class KernelModel:
     """A tree below `root`, which has all of the machine as kubepods has.
 
-    `possible` CPUs are those that may ever exist; `online` those that do.
+    `possible` CPUs are those that may ever exist; `online` those that do. `partitions` are the
+    cgroups that take CPUs from all others (v2).
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class KernelModel:
     ) -> None:
         self.version, self.root = version, root
         self.possible, self.online, self.mems = possible, possible, mems
+        self.partitions: Mapping[str, CpuSet] = {}
         self.groups = {root: Group()}
         if version is Version.V1:
             self.groups[root] = Group(possible, mems)
@@ -102,9 +104,10 @@ class KernelModel:
         cgroups: dict[str, Cgroup] = {}
         for path in sorted(self.groups, key=lambda path: path.split("/")):
             group = self.groups[path]
-            cgroups[path] = Cgroup(
-                path, group.cpus, group.mems, *self._effective(group, cgroups.get(parent(path)))
-            )
+            cpus, mems = self._effective(group, cgroups.get(parent(path)))
+            if path in self.partitions:
+                cpus = self.partitions[path] & self.online
+            cgroups[path] = Cgroup(path, group.cpus, group.mems, cpus, mems)
         return Tree(self.version, self.root, cgroups)
 
     def read_effective_cpus(self, path: str) -> CpuSet:
@@ -115,7 +118,8 @@ class KernelModel:
     def _effective(self, group: Group, above: Cgroup | None) -> tuple[CpuSet, MemSet]:
         if self.version is Version.V1:
             return group.cpus, group.mems
-        cpus = above.effective_cpus if above else self.online
+        taken = CpuSet.union(self.partitions.values())
+        cpus = above.effective_cpus if above else self.online - taken
         mems = above.effective_mems if above else self.mems
         return group.cpus & cpus or cpus, group.mems & mems or mems
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from numapin_lab.controlplane.servers import ControlPlane
+from numapin_lab.vm.kernel import VARIABLE
 from numapin_lab.vm.machine import Machine, NumaNode, VirtualMachine
 from support.real.cgroups import EXAMPLES, examples
 from support.suite.left_out import before_release
@@ -66,6 +67,16 @@ def test_what_containers_of_the_start_gate_take_first(guest: VirtualMachine) -> 
     """It takes minutes; the gate itself is tried outside. 80 huge pages on each NUMA node."""
     machine = replace(guest.machine, append="hugepages=160")
     passes(replace(guest, machine=machine), f"{FOLDER}/guest_start_gate.py")
+
+
+@pytest.mark.parametrize("kernel", ["backports", pytest.param("sid", marks=before_release)])
+def test_partitions_of_containers(
+    guest: VirtualMachine, monkeypatch: pytest.MonkeyPatch, kernel: str
+) -> None:
+    """Kernels differ in what they say of a partition, and 6.1 makes none like these."""
+    monkeypatch.setenv(VARIABLE, kernel)
+    machine = Machine(sockets=2, cores=2, threads=1, numa_nodes=2)
+    passes(replace(guest, machine=machine), f"{FOLDER}/guest_partitions.py")
 
 
 def test_numa_nodes_without_memory_and_without_cpus(vm: VirtualMachine) -> None:

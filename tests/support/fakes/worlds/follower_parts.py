@@ -26,6 +26,7 @@ from numapin_enforcer.interrupts.files import KernelMasks
 from numapin_enforcer.interrupts.follower import Interrupts
 from numapin_enforcer.interrupts.updater import Host, InterruptUpdater
 from numapin_enforcer.node.dra_claims import DraClaims
+from numapin_enforcer.partitions.follower import Partitions
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.podresources.follower import Devices
 from numapin_enforcer.runtime.container_names import ContainerNames
@@ -84,13 +85,15 @@ class Outer:
         resources = RuntimeResources(containers, updater, cfs_quota.updater)
         observed = Observed(pods, DraClaims(self.folder / "cdi"), clock)
         finder = OutsideContainers(runtime, wake, clock)
+        mover = MemoryMover(wake, self.saved_mems, clock)
         return Followers(
             changes=Changes(updater, self.posted, clock),
             containers=containers,
             cfs_quota=cfs_quota,
             runtime=resources,
-            memory=Memory(pods, resources, MemoryMover(wake, self.saved_mems, clock)),
+            memory=Memory(pods, resources, mover),
             slices=Slices(containers, SliceUpdater(lambda: self.systemd, wake, clock)),
+            partitions=Partitions(pods, mover.gate, self.folder, "6.1.0", clock),
             observed=observed,
             outside=Outside(pods, containers, observed, finder),
             devices=Devices(containers, runtime, self.pod_resources, wake, clock),

@@ -237,7 +237,6 @@ def test_as_operator_obeys_mode_selectors_and_the_node(
 @pytest.mark.parametrize(
     ("policy", "error"),
     [
-        ({"isolation": "Partition"}, "UnsupportedField: spec.isolation: Partition is not"),
         ({"reserved": {"cpus": "0", "count": 1}}, "InvalidPolicy: spec.reserved: give cpus or"),
         ({"reserved": {"cpus": "9"}}, "ImpossibleOnNode: reserved.cpus: this machine has no"),
     ],

@@ -60,10 +60,9 @@ def test_an_object_that_was_created_again_is_new(acceptance: Acceptance) -> None
         (GOOD | {"containers": [exclusive("2")]}, "n", "InvalidAssignment", "in the shared pool"),
         ({"pools": POOLS | {"shared": ""}}, "n", "InvalidAssignment", "shared"),
         (GOOD, "other", "InvalidAssignment", "it is for the node other, and this node is n"),
-        (GOOD | {"isolation": "Partition"}, "n", "UnsupportedField", "is not supported yet"),
         ({"mode": "Sideways"}, "n", "InvalidAssignment", "spec.mode"),
     ],
-    ids=["no such CPU", "bad list", "overlap", "empty pool", "foreign", "unsupported", "bad mode"],
+    ids=["no such CPU", "bad list", "overlap", "empty pool", "foreign", "bad mode"],
 )
 def test_an_invalid_spec_leaves_the_last_valid_one_in_force(
     acceptance: Acceptance, spec: dict[str, Any], name: str, reason: str, message: str

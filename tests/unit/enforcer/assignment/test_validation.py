@@ -116,10 +116,7 @@ _MEMORY = "; memory is on 0-1"
             ["spec.pools: it is unset, but containers without exclusive CPUs need a shared pool"],
         ),
         (spec(container("a", "2"), mode="Dynamic"), []),
-        (
-            spec(isolation="Partition"),
-            ["spec.isolation: Partition is not supported yet; use Cpuset"],
-        ),
+        (spec(isolation="Partition"), []),
         (
             spec(container("a", "9"), container("b", "1")),
             [
@@ -148,11 +145,6 @@ def test_the_assignment_of_another_node_is_refused() -> None:
     (problem,) = find_problems(spec(), MACHINE, "other", "this")
     assert problem.reason is Reason.INVALID_ASSIGNMENT
     assert str(problem) == "metadata.name: it is for the node other, and this node is this"
-
-
-def test_an_unsupported_field_has_its_own_reason() -> None:
-    (problem,) = find_problems(spec(isolation="Partition"), MACHINE, "n", "n")
-    assert problem.reason is Reason.UNSUPPORTED_FIELD
 
 
 def test_an_overlap_of_many_cpus_is_one_problem() -> None:

@@ -142,11 +142,11 @@ class World:
     def edit_by(self, event: str, policy: str, count: int) -> None:
         match event:
             case "edit":
-                self.edit(policy, reserved={"count": count}, isolation="Cpuset", mode="Static")
+                self.edit(policy, reserved={"count": count}, cpuQuota="Keep", mode="Static")
             case "fault":
-                self.edit(policy, isolation="Partition", reserved={"count": count})
+                self.edit(policy, cpuQuota="Halved", reserved={"count": count})
             case "mode None":
-                self.edit(policy, mode="None", isolation="Cpuset")
+                self.edit(policy, mode="None", cpuQuota="Keep")
             case "priority":
                 self.edit(policy, priority=count)
             case "selector":
@@ -176,7 +176,7 @@ class World:
         self.bad.clear()
         self.mute.clear()
         for policy in self.cluster.policies:
-            self.edit(policy, isolation="Cpuset", mode="Static")
+            self.edit(policy, cpuQuota="Keep", mode="Static")
         for _ in range(3 * len(NODES)):
             before = self.cluster.writes
             for name in NODES:

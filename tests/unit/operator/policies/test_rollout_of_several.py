@@ -40,7 +40,7 @@ OTHER: dict[str, Any] = AFTER | {"priority": -1}
 
 
 async def test_an_edit_after_a_faulty_one_is_paced(world: World) -> None:
-    await world.apply("policy", BEFORE | {"isolation": "Partition"})
+    await world.apply("policy", BEFORE | {"cpuQuota": "Halved"})
     await world.apply("policy", AFTER)
     assert len(world.changed()) == 1
 

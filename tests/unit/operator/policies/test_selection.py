@@ -100,12 +100,10 @@ def test_without_selectors_every_pod_is_selected() -> None:
         ({"mode": "None"}, ()),
         ({"onUnsatisfiable": "Evict"}, ()),
         ({"mode": "Dynamic"}, ()),
-        ({"isolation": "Partition"}, ("isolation: Partition",)),
-        ({"isolation": "IsolatedPartition"}, ("isolation: IsolatedPartition",)),
+        ({"isolation": "Partition"}, ()),
         ({"system": {"processes": "KeepOff"}}, ("system.processes: KeepOff",)),
         ({"system": {"processes": "Leave"}}, ()),
         ({"onUnsatisfiable": "Hold"}, ()),
-        ({"isolation": "Partition", "onUnsatisfiable": "Hold"}, ("isolation: Partition",)),
     ],
 )
 def test_unsupported_fields_are_named(spec: dict[str, Any], named: tuple[str, ...]) -> None:

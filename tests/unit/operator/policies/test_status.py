@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -146,10 +147,11 @@ def test_an_overruled_policy_names_the_governing_ones() -> None:
 
 
 def test_a_policy_that_is_not_supported_is_stalled_even_without_nodes() -> None:
-    status = status_of([], policy=policy_view("mine", {"isolation": "Partition"}))
+    fields = ("onUnsatisfiable: Hold with --shards above 1",)
+    status = status_of([], policy=replace(policy_view("mine"), divided=fields))
     assert conditions(status)["Stalled"] == ("True", "UnsupportedField")
     assert conditions(status)["Ready"] == ("False", "UnsupportedField")
-    assert "spec.isolation: Partition" in str(status.conditions)
+    assert "spec.onUnsatisfiable: Hold" in str(status.conditions)
 
 
 def test_an_invalid_policy_is_stalled_and_still_selects() -> None:

@@ -274,7 +274,7 @@ def test_a_refusal_lasts_until_the_policy_is_edited() -> None:
 @pytest.mark.parametrize(
     ("spec", "reason", "message"),
     [
-        ({"isolation": "Partition"}, "UnsupportedField", "spec.isolation: Partition"),
+        ({"cpuQuota": "Halved"}, "InvalidPolicy", "spec.cpuQuota"),
         ({"reserved": {"cpus": "0,64"}}, "ImpossibleOnNode", "reserved.cpus: this machine has no"),
         ({"reserved": {"count": 99}}, "ImpossibleOnNode", "reserved.count"),
     ],

@@ -33,7 +33,7 @@ ROWS: list[Any] = [
     ("`mode` to `None`", {"mode": "None"}, "", "ReleaseDelayed"),
     ("`mode` to `Audit`", {"mode": "Audit"}, "2-3", "Audited"),
     ("`mode` to `Dynamic`", {"mode": "Dynamic"}, "2-3", "InForce"),
-    ("`isolation`", {"isolation": "Partition"}, "", "UnsupportedField"),
+    ("`isolation`", {"isolation": "Partition"}, "2-3", "InForce"),
     ("`reserved.cpus`", {"reserved": {"cpus": "0,8"}}, "2-3", WAITS),
     ("`reserved.cpus`", {"reserved": {"count": 2}}, "2-3", WAITS),
     ("`reserved.strict`", {"reserved": {"count": 1, "strict": True}}, "2-3", "InForce"),

@@ -166,8 +166,7 @@ HOUR = 3600.0
 WANTS = STATIC | {"releaseDelay": "10m"}
 
 STALLED_POLICIES = {
-    "unsupported": WANTS | {"isolation": "Partition"},
-    "unsupported-mode-none": WANTS | {"isolation": "Partition", "mode": "None"},
+    "invalid-mode-none": WANTS | {"cpuQuota": "Halved", "mode": "None"},
     "invalid": WANTS | {"cpuQuota": "Halved"},
     "impossible": WANTS | {"reserved": {"cpus": "64"}},
 }
