@@ -182,7 +182,8 @@ def test_cpus_and_memory_follow_the_device_of_a_claim(node: RunningVmLab) -> Non
     for numa_node in reversed(CPUS_OF):
         name, of = f"claims-{numa_node}", 'device.attributes["resource.kubernetes.io"].numaNode'
         node.apply(claim(name, DRIVER, f"{of} == {numa_node}"))
-        node.apply(with_claim(pod(name, ("sh", "-c", f"{FIRST_ACT}; sleep 1000000")), name))
+        script = f"{FIRST_ACT}; sleep 1000000"
+        node.apply(with_claim(pod(name, ("sh", "-c", script), cpu="1"), name))
         node.wait_running(name)
         assert numa_node_of(node, name, "main") == numa_node, node.events(name)
         assert said(node, name)["Mems_allowed_list"] in {numa_node, EVERYWHERE}
