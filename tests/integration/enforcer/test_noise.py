@@ -74,8 +74,9 @@ def enforcer(contract: ControlPlane, node: Node) -> Node:
     }
     contract.api.create(PODS, body)
     addresses = {"podIP": own_address(), "podIPs": [{"ip": own_address()}]}
-    status = {"status": {"phase": "Running", **addresses}}
-    contract.api.request("PATCH", f"{PODS}/enforcer-{node.name}/status", status)
+    path = f"{PODS}/enforcer-{node.name}"
+    made = contract.api.get(path) | {"status": {"phase": "Running", **addresses}}
+    contract.api.request("PUT", f"{path}/status", made)
     return node
 
 
