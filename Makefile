@@ -97,7 +97,7 @@ systemd: setup system  ## run the tests of a node in a virtual machine with syst
 	NUMAPIN_TEST_DRIVER=systemd NUMAPIN_TEST_AS=processes NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(SYSTEMD_TESTS)
 
 # What prints its figures by itself; with_otlp runs another one, the rest draws.
-BENCHMARKS := announcing api_cost command_start discovery end_to_end enforcing informer moves notice operator_latency placement scale scheduling start_gate
+BENCHMARKS := announcing api_cost command_start discovery end_to_end enforcing fleet informer moves notice operator_latency placement scale scheduling start_gate
 
 bench: setup system  ## run all benchmarks (ONLY="enforcing placement": only these)
 	@set -e; for name in $(or $(ONLY),$(BENCHMARKS)); do echo "== $$name"; $(BIN)/python -m numapin_benchmarks.$$name; done

@@ -135,7 +135,12 @@ class Overview:
         versions = sorted({each for one in self.programs or () for each in one.versions})
         if len(versions) > 1:
             what = f"{len(versions)} versions of numapin run: {', '.join(versions)}"
-            yield Concern(what, is_ready=True)
+            others = [
+                f"{one.component} {version} on {_named(nodes)}"
+                for one in self.programs or ()
+                for version, nodes in one.others.items()
+            ]
+            yield Concern("; ".join([what, *others]), is_ready=True)
 
     def to_json(self) -> Json:
         """Everything for scripts."""

@@ -5,7 +5,7 @@ Does no I/O.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numapin_operator.observe.node_status import json_object
@@ -76,6 +76,7 @@ class Program:
 
     Attributes:
         versions: how many pods have each version, the most frequent first.
+        others: the nodes of the pods that have another version than most.
         unready: the pods that are not ready, by name.
     """
 
@@ -83,6 +84,7 @@ class Program:
     pods: int
     versions: Mapping[str, int]
     unready: Sequence[ProgramPod]
+    others: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         """The counts for scripts."""
@@ -91,6 +93,7 @@ class Program:
             "pods": self.pods,
             "ready": self.pods - len(self.unready),
             "versions": dict(self.versions),
+            "otherVersions": {version: list(nodes) for version, nodes in self.others.items()},
             "notReady": [
                 {"pod": one.name, "node": one.node or None, "reason": one.problem}
                 for one in self.unready
@@ -106,4 +109,8 @@ def programs(pods: Iterable[ProgramPod]) -> list[Program]:
 
 def _program(component: str, pods: Sequence[ProgramPod]) -> Program:
     versions = dict(Counter(one.version for one in pods).most_common())
-    return Program(component, len(pods), versions, [one for one in pods if one.problem])
+    others = {
+        version: [one.node for one in pods if one.version == version]
+        for version in list(versions)[1:]
+    }
+    return Program(component, len(pods), versions, [one for one in pods if one.problem], others)

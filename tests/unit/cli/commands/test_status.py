@@ -139,6 +139,8 @@ async def test_what_needs_a_person_is_named_with_where_to_look(
         ("1 pod refused on 1 node: node-1", False),
     ]
     assert found["attention"][2]["look"] == "numapin explain node/node-2"
+    assert found["attention"][3]["what"].endswith("; enforcer 0.0.9 on node-2")
+    assert found["programs"][1]["otherVersions"] == {"0.0.9": ["node-2"]}
 
 
 async def test_a_policy_that_is_not_in_force_is_named(
