@@ -171,7 +171,7 @@ async def _run(settings: Settings) -> None:
         await stack.enter_async_context(serve_probes(health, settings.health_address))
         tasks = [
             group.create_task(work, name=name)
-            for name, work in {**_tasks(parts, settings.resync_seconds), **noise.tasks}.items()
+            for name, work in {**_tasks(parts, settings.resync_seconds), **noise.tasks()}.items()
         ]
         await ended.wait()
         for task in (*tasks, alive):

@@ -46,21 +46,25 @@ class Noise(NamedTuple):
 
     Attributes:
         documents: the pages beside /metrics, by path.
-        tasks: what runs in the background, by name.
+        watch: what looks from time to time.
     """
 
     documents: dict[bytes, Callable[[], str]]
-    tasks: dict[str, Coroutine[Any, Any, None]]
+    watch: NoiseWatch | None
+
+    def tasks(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """What runs in the background, by name."""
+        return {"noise": self.watch.run()} if self.watch is not None else {}
 
 
 def build_noise(settings: Settings, agent: Agent, wake: Callable[[], object]) -> Noise:
     """Nothing at all unless it is asked for; `wake` has a pass made."""
     if not settings.cpu_metrics:
-        return Noise({}, {})
+        return Noise({}, None)
     page, watch = CpuPage(_looker(settings, agent)), NoiseWatch(_looker(settings, agent), wake)
     agent.reporter.on_pass += (page.passed, watch.passed)
     agent.enforcing.disturbances = lambda: watch.found
-    return Noise({b"/cpus": page.text}, {"noise": watch.run()})
+    return Noise({b"/cpus": page.text}, watch)
 
 
 def _looker(settings: Settings, agent: Agent) -> Looker:
