@@ -146,10 +146,11 @@ def plan(
         known = saved.get(mask.key)
         if known is not None and mask.is_another(known):
             known = None
-        elif _is_intruding(mask, limits) and last.get(mask.key, mask.cpus) != mask.cpus:
-            foreign.append(mask)
         if known is None and mask.is_idle:
             continue
+        is_changed = known is not None and last.get(mask.key, mask.cpus) != mask.cpus
+        if is_changed and _is_intruding(mask, limits):
+            foreign.append(mask)
         wanted = _wanted_by_others(mask, known, limits, saved.get(DEFAULT))
         cpus = limits.allowed(wanted, mask.numa_node)
         ours = {cpus} - {wanted}

@@ -109,11 +109,15 @@ class Result:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """Boots `machine` for each command; with `systemd`, systemd is process 1 and starts it."""
+    """Boots `machine` for each command; with `systemd`, systemd is process 1 and starts it.
+
+    `options` are more ones of QEMU. The guest reaches a port of the host's loopback at 10.0.2.2.
+    """
 
     machine: Machine = Machine()
     environment: dict[str, str] = field(default_factory=dict)
     systemd: bool = False
+    options: tuple[str, ...] = ()
 
     def run(
         self,
@@ -152,6 +156,7 @@ class VirtualMachine:
             *("-serial", f"file:{folder / 'status'}"),
             *("-netdev", "user,id=net"),
             *hardware(self.machine, kernel, folder / "initramfs", CONSOLE),
+            *self.options,
         ]
 
 

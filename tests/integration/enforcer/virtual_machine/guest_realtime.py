@@ -4,27 +4,22 @@ Not collected on the host, whose CPU they would take: test_in_virtual_machine.py
 neither an API server nor a runtime: both programs follow a saved assignment.
 """
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.assignment.copy_file import CopyFile
 from numapin_enforcer.node.realtime import DEFAULT_PRIORITY
 from numapin_enforcer.standby.fencing import ENFORCER_HANGS, STANDING_BY
+from support.real.saved_node import CGROUPS, IDS, SavedNode, make, until
 
-CGROUPS = Path("/sys/fs/cgroup")
 PODS = CGROUPS / "kubepods"
-PATIENCE_SECONDS = 180.0
 OWNER = "kubepods/podowner"
 OURS, TENANT = "kubepods/besteffort/podnumapin", "kubepods/burstable/podtenant"
 CONTAINER = {"podUID": "owner", "namespace": "d", "pod": "owner", "container": "main"}
@@ -34,66 +29,25 @@ SPEC = {
     "containers": [CONTAINER | {"cpus": "2-3", "mems": "", "exclusive": True}],
     "refused": [],
 }
-KUBECONFIG = {
-    "current-context": "c",
-    "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-}
 METRICS_ADDRESS = "127.0.0.1:8099"
 SCRAPE_SECONDS = 10.0
 """Prometheus' default of `scrape_timeout`."""
 LOOP = ("sh", "-c", "while :; do :; done")
-IDS = (f"{number:064x}" for number in count(1))
-
-
-def make(path: str) -> Path:
-    folder = CGROUPS / path
-    folder.parent.joinpath("cgroup.subtree_control").write_text("+cpuset")
-    folder.mkdir()
-    return folder
 
 
 def cpus_of(folder: Path) -> str:
     return (folder / "cpuset.cpus.effective").read_text().strip()
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    end_seconds = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end_seconds, f"waited {PATIENCE_SECONDS:g} s in vain: {what}"
-        time.sleep(0.005)
-
-
 @dataclass
-class Guest:
+class Guest(SavedNode):
     """Both programs in a pod of the shared pool, which is CPU 0; CPUs 2 and 3 are exclusive."""
 
-    folder: Path
-    ours: Path
     tenant: Path
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def spawn(self, cgroup: Path, *command: str, log: str = "others") -> subprocess.Popen[bytes]:
-        enter = ["sh", "-c", 'echo $$ > "$0"/cgroup.procs; exec "$@"', str(cgroup)]
-        with (self.folder / log).open("ab") as file:
-            self.started.append(subprocess.Popen([*enter, *command], stdout=file, stderr=file))
-        return self.started[-1]
-
-    def launch(self, log: str, module: str, *more: str) -> subprocess.Popen[bytes]:
-        folders = [
-            f"--{name}-dir={self.folder / name}" for name in ("state", "run", "kubelet-state")
-        ]
-        command = [sys.executable, "-m", module, "--node-name=guest", *folders, *more]
-        return self.spawn(self.ours, *command, log=log)
-
-    def log(self, name: str) -> str:
-        return (self.folder / name).read_text()
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the enforcer, and wait until it enforces."""
-        options = (f"--kubeconfig={self.folder / 'kubeconfig'}", "--cri-socket=/run/none.sock")
-        address = f"--health-address={METRICS_ADDRESS}"
-        enforcer = self.launch("enforcer", "numapin_enforcer", *options, address)
+        enforcer = self.enforcer(f"--health-address={METRICS_ADDRESS}")
         until(lambda: cpus_of(self.tenant) == "0", "the enforcer")
         return enforcer
 
@@ -125,13 +79,9 @@ def guest(tmp_path: Path) -> Iterator[Guest]:
     made = Guest(tmp_path, ours, tenant)
     made.spawn(owner, "sleep", "10000")
     (owner / "cpuset.cpus").write_text("2-3")
-    (tmp_path / "kubeconfig").write_text(json.dumps(KUBECONFIG))
-    saved = {"node": "guest", "uid": "u", "generation": 1, "spec": SPEC}
-    CopyFile(tmp_path / "state", "guest").write(saved)
+    made.save(SPEC)
     yield made
-    for process in made.started:
-        process.kill()
-        process.wait()
+    made.end()
     for folder, _, _ in os.walk(PODS, topdown=False):
         Path(folder).rmdir()
 

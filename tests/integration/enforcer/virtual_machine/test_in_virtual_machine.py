@@ -1,5 +1,6 @@
 """The enforcer's own tests on the kernel of a virtual machine: cgroup v2, NUMA, real containers."""
 
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -113,3 +114,16 @@ def test_the_kernel_model_answers_as_cgroup_v2_does(vm: VirtualMachine) -> None:
 def test_cgroup_v1_on_two_numa_nodes(vm: VirtualMachine) -> None:
     machine = Machine(sockets=2, cores=2, threads=1, numa_nodes=2)
     passes(replace(vm, machine=machine), f"{FOLDER}/guest_cgroup_v1.py", "--noconftest")
+
+
+def test_interrupts_under_load_and_of_devices_that_are_plugged_in(vm: VirtualMachine) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    guest = replace(
+        vm,
+        machine=Machine(sockets=2, cores=2, threads=1, numa_nodes=2),
+        environment={**vm.environment, "NUMAPIN_TEST_MONITOR": str(port)},
+        options=("-qmp", f"tcp:127.0.0.1:{port},server=on,wait=off"),
+    )
+    passes(guest, f"{FOLDER}/guest_interrupts.py", "--noconftest", "-s")

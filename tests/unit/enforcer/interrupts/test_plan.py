@@ -103,8 +103,8 @@ def test_an_interrupt_that_is_gone_is_forgotten() -> None:
 
 
 def test_an_interrupt_without_a_handler_is_left_alone() -> None:
-    after = plan([mask("3", "0-7", "")], {}, limits("2"), {})
-    assert (after.changes, after.saved) == ((), {})
+    after = plan([mask("3", "0-7", "")], {}, limits("2"), {"3": cpus("0-1")})
+    assert (after.changes, after.saved, after.foreign) == ((), {}, ())
 
 
 @pytest.mark.parametrize(
