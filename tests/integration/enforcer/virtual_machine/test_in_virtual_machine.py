@@ -97,6 +97,17 @@ def test_cgroups_that_systemd_makes(guest: VirtualMachine) -> None:
     passes(replace(guest, systemd=True), f"{FOLDER}/guest_systemd.py")
 
 
+def test_processes_of_no_pod_under_systemd(vm: VirtualMachine) -> None:
+    machine = Machine(sockets=2, cores=2, threads=1)
+    guest = replace(vm, machine=machine, systemd=True)
+    passes(guest, f"{FOLDER}/guest_host_processes.py", "--noconftest")
+
+
+def test_processes_of_no_pod_without_systemd(vm: VirtualMachine) -> None:
+    machine = Machine(sockets=2, cores=2, threads=1)
+    passes(replace(vm, machine=machine), f"{FOLDER}/guest_host_without_systemd.py", "--noconftest")
+
+
 def test_the_kernel_model_answers_as_cgroup_v2_does(vm: VirtualMachine) -> None:
     """Operations, CPU hotplug and whole plans; the host's own kernel is asked by the same tests."""
     variables = {"NUMAPIN_TEST_HOTPLUG": "1", EXAMPLES: str(examples(MODEL_EXAMPLES))}
