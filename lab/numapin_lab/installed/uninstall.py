@@ -20,7 +20,12 @@ CLUSTER_KINDS = (
     *("validatingwebhookconfigurations", "mutatingwebhookconfigurations", "apiservices"),
 )
 # Documented in docs/operations.md, "Uninstall": they enforce nothing.
-KEPT = frozenset({"assignment.json", "heartbeat", "mems.json", "quotas.json", "writer.lock"})
+KEPT = frozenset(
+    {
+        *("assignment.json", "heartbeat", "host-cgroups.json", "mems.json", "quotas.json"),
+        "writer.lock",
+    }
+)
 
 
 def uninstall(

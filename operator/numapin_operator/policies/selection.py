@@ -15,7 +15,6 @@ def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
     """The fields whose value numapin does not support yet, each as `field: value`."""
     supported = {
         "mode": (spec.mode, get_args(Mode)),
-        "system.processes": (spec.system.processes, ("Leave",)),
         "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict", "Hold")),
     }
     return tuple(

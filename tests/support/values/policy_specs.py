@@ -83,6 +83,7 @@ GOOD_POLICIES: dict[str, dict[str, Any]] = {
     "pods that may say where": {"placement": {"podRequests": True}},
     "a setting of kubelets that has no effect": {"topology": {"maxAllowableNUMANodes": 16}},
     "the highest priority": {"priority": 2147483647},
+    "processes of no pod keep off": {"system": {"processes": "KeepOff"}},
     "moves, the longest notice": {
         "mode": "Dynamic",
         "dynamic": {
@@ -211,6 +212,10 @@ BAD_POLICIES: dict[str, tuple[dict[str, Any], str]] = {
     "a start that waits too long": ({"startTimeout": "1501ms"}, "startTimeout is more than 0s"),
     "a start that waits for days": ({"startTimeout": "10000h"}, "a duration is at most 9999h"),
     "a start without a unit": ({"startTimeout": "1"}, "this is not a duration"),
+    "other processes of no pod": (
+        {"system": {"processes": "Move"}},
+        'supported values: "Leave", "KeepOff"',
+    ),
     "another start gate": ({"startGate": "Never"}, 'supported values: "None", "Wait"'),
     "no isolation": (
         {"isolation": "None"},

@@ -5,7 +5,7 @@ Not collected on the host: test_in_virtual_machine.py runs this with two CPUs.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from support.real.waiting import eventually
 
 BEST_EFFORT = "kubepods.slice/kubepods-besteffort.slice"
 CLASSES = ("kubepods-burstable.slice", "kubepods-besteffort.slice")
+SERVICES = ("init.scope", "system.slice")
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,46 @@ async def test_systemd_is_given_the_fence_as_a_property(
     options = [f"--{name}={node.options[name]}" for name in ("cri-socket", "state-dir")]
     await asyncio.to_thread(main, ["--release", *options])
     assert free((*cgroups, cgroup))
+
+
+async def test_services_keep_off_the_cpu_of_a_container(
+    node: Node, kubelet: SystemdKubelet
+) -> None:
+    before = {unit: remembered(unit) for unit in SERVICES}
+    pod = await kubelet.run_pod("alone")
+    cgroup = scope(pod, await kubelet.run(pod, "main"))
+    own = assigned(pod.uid, "main", "1")
+    wanted = spec(own, shared="0", system={"processes": "KeepOff"})
+
+    await node.start()
+    await node.applied(wanted)
+    await eventually(lambda: kept_off(node) == {"keptOff": "1"}, "the services to be off CPU 1")
+    assert [remembered(unit) for unit in SERVICES] == ["0"] * len(SERVICES)
+    assert (cpus_of("system.slice"), cpus_of("init.scope"), cpus_of(cgroup)) == ("0", "0", "1")
+    await node.stop(signal.SIGKILL)
+    set_property("system.slice", "AllowedCPUs=0-1")
+    await node.start()
+    await eventually(lambda: remembered("system.slice") == "0", "the service slice to be set again")
+
+    await node.applied(spec(own, shared="0"))
+    await eventually(lambda: given_back(before), "a policy that leaves services to be followed")
+    await node.applied(wanted)
+    await eventually(lambda: kept_off(node) == {"keptOff": "1"}, "the services to be off CPU 1")
+    await node.stop()
+    options = [f"--{name}={node.options[name]}" for name in ("cri-socket", "state-dir")]
+    await asyncio.to_thread(main, ["--release", *options])
+    assert given_back(before)
+
+
+def kept_off(node: Node) -> object:
+    return (node.status.get("system") or {}).get("processes")
+
+
+def given_back(before: Mapping[str, str]) -> bool:
+    """Whether kernel and systemd let all services use both CPUs."""
+    return {unit: remembered(unit) for unit in before} == before and {
+        cpus_of(unit) for unit in before
+    } == {"0-1"}
 
 
 def systemd_overwrites_a_cpuset_it_does_not_know() -> None:

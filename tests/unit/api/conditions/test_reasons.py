@@ -60,7 +60,7 @@ def test_troubleshooting_quotes_no_reason_that_does_not_exist() -> None:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[A-Z]\w+`(?:, `[A-Z]\w+`)*)", text, re.MULTILINE)
     quoted = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
-    causes = {"Intrusion", "OwnerMoved", "Strayed", "Memory"}
+    causes = {"Intrusion", "OwnerMoved", "Strayed", "Memory", "HostProcesses"}
     assert len(quoted) > 20
     assert quoted - causes <= set(Reason)
 

@@ -29,6 +29,7 @@ MACHINE = replace(machine(16, numa_nodes=2), isolated=machine(16).online - machi
         {"reserved": {"cpus": "0,8", "strict": True}},
         {"isolatedCPUs": "ExclusiveOnly"},
         {"mode": "Dynamic", "cpuQuota": "Keep"},
+        {"system": {"processes": "KeepOff"}},
     ],
 )
 def test_the_settings_stay_and_new_pods_are_placed(spec: dict[str, Any]) -> None:

@@ -101,8 +101,7 @@ def test_without_selectors_every_pod_is_selected() -> None:
         ({"onUnsatisfiable": "Evict"}, ()),
         ({"mode": "Dynamic"}, ()),
         ({"isolation": "Partition"}, ()),
-        ({"system": {"processes": "KeepOff"}}, ("system.processes: KeepOff",)),
-        ({"system": {"processes": "Leave"}}, ()),
+        ({"system": {"processes": "KeepOff"}}, ()),
         ({"onUnsatisfiable": "Hold"}, ()),
     ],
 )

@@ -61,6 +61,7 @@ ROWS: list[Any] = [
     ("`pods`", {"pods": {"podSelector": {"matchLabels": {"x": "y"}}}}, "", WAITS),
     ("`placement`", {"placement": {"numaNodes": "Spread"}}, "2-3", "InForce"),
     ("`cpuQuota`", {"cpuQuota": "Keep"}, "2-3", "InForce"),
+    ("`system`", {"system": {"processes": "KeepOff"}}, "2-3", "InForce"),
     ("`onUnsatisfiable`", {"onUnsatisfiable": "Evict"}, "2-3", "InForce"),
     ("`startGate`", {"startGate": "Wait"}, "2-3", "InForce"),
     ("`startGate`", {"startTimeout": "500ms"}, "2-3", "InForce"),
