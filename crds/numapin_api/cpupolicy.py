@@ -252,6 +252,14 @@ class PodSelection(WireModel):
         max_length=2,
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
+    confined_namespaces: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(
+        default=(),
+        description="Namespaces whose pods run on the reserved CPUs alone, such as kube-system: "
+        "they get no exclusive CPUs, whatever they request, and use none of the other shared CPUs. "
+        "A pod that has CPUs or memory assigned keeps them until it ends.",
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
 
 def _count_text(value: object) -> object:

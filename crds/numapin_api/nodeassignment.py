@@ -38,6 +38,7 @@ from numapin_api.status.node_platform import CgroupStatus, RuntimeStatus
 from numapin_api.system.model import System, SystemStatus
 
 MAX_ENTRIES: Final = 2048
+MAX_CONFINED: Final = 512
 MAX_REFUSED: Final = 1024
 MAX_CLAIMS: Final = 128
 MAX_UNBOUND: Final = 64
@@ -285,6 +286,13 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
     )
     refused_resizes: RefusedResizes | None = None
     unassigned: UnassignedPods = ()
+    confined: Annotated[tuple[PodUid, ...] | None, NOT_NULL] = Field(
+        default=None,
+        description="UIDs of pods that run on pools.reserved alone, because pods of the policy "
+        "confines their namespaces; unset if there are none.",
+        max_length=MAX_CONFINED,
+        json_schema_extra={**atomic_list(), "nullable": False},
+    )
     release_at: Time | None = Field(
         default=None,
         description="When everything is given back (RFC 3339, UTC), because no policy wants it any "

@@ -7,8 +7,8 @@ from typing import Protocol
 from numapin_api.schema.plain import NodeAssignmentSpec
 from numapin_api.topology import Topology
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.containment import Desired, FoundMems
-from numapin_enforcer.plan.desired import Rules, in_containers, release
+from numapin_enforcer.plan.containment import Desired, FoundMems, in_containers
+from numapin_enforcer.plan.desired import Rules, release
 from numapin_enforcer.plan.desired_cache import DesiredCache
 from numapin_enforcer.plan.new_cgroups import EVERYTHING, Scope
 from numapin_enforcer.plan.writes.growth import leave_growth

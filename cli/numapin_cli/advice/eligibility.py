@@ -49,7 +49,7 @@ def why_shares(governing: PolicyView, pod: PodView) -> Iterator[str]:
     if pod.problem:
         yield pod.problem
     if not pod.selected:
-        yield f"policy {governing.name} does not select it: {_selectors(governing.spec)}"
+        yield f"policy {governing.name} does not select it: {_selectors(governing.spec, pod)}"
     allowed = governing.spec.pods.qos_classes
     if pod.qos not in allowed:
         yield f"its QoS class is {pod.qos}, and pods.qosClasses of policy {governing.name} is" + (
@@ -61,7 +61,9 @@ def why_shares(governing: PolicyView, pod: PodView) -> Iterator[str]:
     yield from _of_containers(pod)
 
 
-def _selectors(spec: CpuPolicySpec) -> str:
+def _selectors(spec: CpuPolicySpec, pod: PodView) -> str:
+    if pod.namespace in spec.pods.confined_namespaces:
+        return f"pods.confinedNamespaces keeps pods of {pod.namespace} on the reserved CPUs"
     given = []
     if spec.pods.namespace_selector is not None:
         given.append("pods.namespaceSelector selects its namespace by labels")

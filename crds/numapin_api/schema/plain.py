@@ -522,6 +522,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     refused: tuple[Mapping[str, Any], ...] = ()
     refused_omitted: int | None = None
     unassigned: tuple[str, ...] = ()
+    confined: tuple[str, ...] | None = None
     release_at: str | None = None
 
     @classmethod
@@ -538,6 +539,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             tuple(wire.get("refused", ())),
             wire.get("refusedOmitted"),
             tuple(wire.get("unassigned", ())),
+            tuple(found) if (found := wire.get("confined")) is not None else None,
             wire.get("releaseAt"),
         )
 
@@ -559,6 +561,8 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
         if self.refused_omitted is not None:
             wire["refusedOmitted"] = self.refused_omitted
         wire["unassigned"] = list(self.unassigned)
+        if self.confined is not None:
+            wire["confined"] = list(self.confined)
         if self.release_at is not None:
             wire["releaseAt"] = self.release_at
         return wire

@@ -761,6 +761,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     refused_omitted: int | None = None
     refused_resizes: tuple[Refusal, ...] | None = None
     unassigned: tuple[str, ...] = ()
+    confined: tuple[str, ...] | None = None
     release_at: str | None = None
 
     @classmethod
@@ -781,6 +782,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             if (found := wire.get("refusedResizes")) is not None
             else None,
             tuple(wire.get("unassigned", ())),
+            tuple(found) if (found := wire.get("confined")) is not None else None,
             wire.get("releaseAt"),
         )
 
@@ -805,6 +807,8 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
         if self.refused_resizes is not None:
             wire["refusedResizes"] = [one.to_wire() for one in self.refused_resizes]
         wire["unassigned"] = list(self.unassigned)
+        if self.confined is not None:
+            wire["confined"] = list(self.confined)
         if self.release_at is not None:
             wire["releaseAt"] = self.release_at
         return wire

@@ -8,6 +8,7 @@ from typing import Final
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.schema.plain import ContainerAssignment
 from numapin_api.topology import Topology
+from numapin_enforcer.cgroups.naming import CgroupNaming, Kind
 from numapin_enforcer.cgroups.tree import Tree, Version
 
 FoundMems = Mapping[str, MemSet]
@@ -101,3 +102,9 @@ def restored_mems(
         return not is_bound and tree.cgroups[path].effective_mems == wanted.mems == found
 
     return frozenset(path for path in found_mems if path not in tree.cgroups or is_restored(path))
+
+
+def in_containers(tree: Tree, naming: CgroupNaming) -> frozenset[str]:
+    """The cgroups of containers and sandboxes, and all that is inside them or unknown."""
+    above = {Kind.ROOT, Kind.QOS, Kind.POD}
+    return frozenset(path for path in tree.parents if naming.parse(path).kind not in above)

@@ -88,12 +88,6 @@ def release(
     return contain(tree, wanted, topology)
 
 
-def in_containers(tree: Tree, naming: CgroupNaming) -> frozenset[str]:
-    """The cgroups of containers and sandboxes, and all that is inside them or unknown."""
-    above = {Kind.ROOT, Kind.QOS, Kind.POD}
-    return frozenset(path for path in tree.parents if naming.parse(path).kind not in above)
-
-
 class _Certainty(Enum):
     """How it is known which container a cgroup is."""
 
@@ -131,6 +125,9 @@ class Rules:
         self.shared = Desired(self._shared_cpus(spec), MemSet())
         """What every cgroup has that is not of a container in the spec; empty NUMA nodes stay."""
         self._shared_on: dict[int, Desired] = {}
+        reserved = spec.pools.reserved & self._online if spec.pools else CpuSet()
+        confined = Desired(reserved or self.shared.cpus, MemSet())
+        self._confined = dict.fromkeys(spec.confined or (), confined)
 
     def desired(
         self, tree: Tree, names: Mapping[str, str], paths: Iterable[str]
@@ -156,6 +153,10 @@ class Rules:
         """The containers of a pod that the spec lists, by name."""
         return self._pods.get(pod_uid, {})
 
+    def unassigned(self, pod_uid: str) -> Desired:
+        """What cgroups of a pod have that are of no container which the spec lists."""
+        return self._confined.get(pod_uid, self.shared)
+
     def assigned(self, one: ContainerAssignment) -> Desired:
         """The sets that the spec gives a container, without what is offline."""
         own = one.cpus & self._online
@@ -170,7 +171,7 @@ class Rules:
         """A pod has its containers' CPUs before they exist: runc cannot create them otherwise."""
         listed = self._pods.get(pod_uid)
         if listed is None:
-            return self.shared
+            return self.unassigned(pod_uid)
         own = CpuSet.union(self.assigned(one).cpus for one in listed.values())
         return Desired(self.shared.cpus | own, MemSet())
 
@@ -227,11 +228,10 @@ class _Found:
         CPUs are reserved, not granted, for a container whose name must still come.
         """
         certainty, container = self._identify(cgroup, parsed)
-        if certainty is _Certainty.UNKNOWN:
-            kept = self._kept(cgroup, parsed.pod_uid)
-            return Desired(kept, cgroup.effective_mems) if kept else self._rules.shared
+        if certainty is _Certainty.UNKNOWN and (kept := self._kept(cgroup, parsed.pod_uid)):
+            return Desired(kept, cgroup.effective_mems)
         if container is None:
-            return self._rules.shared
+            return self._rules.unassigned(parsed.pod_uid)
         assigned = self._rules.assigned(container)
         if certainty is _Certainty.AWAITED:
             return Desired(assigned.cpus, assigned.mems)

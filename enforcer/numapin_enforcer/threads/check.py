@@ -12,8 +12,8 @@ from numapin_api.quantity import plural
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_enforcer.cgroups.naming import CgroupNaming
 from numapin_enforcer.cgroups.tree import Tree
-from numapin_enforcer.plan.containment import Desired
-from numapin_enforcer.plan.desired import exclusive_cpus, in_containers
+from numapin_enforcer.plan.containment import Desired, in_containers
+from numapin_enforcer.plan.desired import exclusive_cpus
 from numapin_enforcer.threads.findings import InheritedMask, WideThreads
 from numapin_enforcer.threads.inherited import InheritedMasks
 from numapin_enforcer.threads.repeated import RepeatedThreads

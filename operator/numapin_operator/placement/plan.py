@@ -30,7 +30,7 @@ from numapin_operator.placement.assignment.refusals import (
 )
 from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.assignment.start_gate import start_gate_of, unassigned
-from numapin_operator.placement.assignment.system import system_of
+from numapin_operator.placement.assignment.system import confined_pods, system_of
 from numapin_operator.placement.devicemanager.given import AwaitsDevices, hold_awaiting
 from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.machine.in_use import (
@@ -166,9 +166,9 @@ def plan_with(
     spec = _spec(policy, node, held_cpus(policy, node, settled), in_order(kept, trial.entries))
     spec = _with_refusals(spec, refused, resized.refused, room, previous)
     spec = _with_start_gate(spec, policy, pods, [one.pod.uid for one in queue.waiting])
-    if trial.untried:
-        omitted = (spec.refused_omitted or 0) + trial.untried
-        spec = replace(spec, refused_omitted=omitted)
+    omitted = (spec.refused_omitted or 0) + trial.untried or None
+    confined = confined_pods(policy.spec.pods, spec, alive.values())
+    spec = replace(spec, refused_omitted=omitted, confined=confined)
     as_before = {} if starter and starter.begun else settled
     return Plan(spec, tuple(queue.waiting), (), unaccepted, awaiting, as_before)
 

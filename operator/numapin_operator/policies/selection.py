@@ -28,14 +28,16 @@ def mark_selected(
     """Mark each pod with whether a policy's selectors match it.
 
     A pod whose namespace has not been observed is not selected by a namespace selector: what it
-    gets, it keeps for life.
+    gets, it keeps for life. Pods of confined namespaces are never selected.
     """
-    if selection.namespace_selector is None and selection.pod_selector is None:
+    confined = frozenset(selection.confined_namespaces)
+    if selection.namespace_selector is None and selection.pod_selector is None and not confined:
         return tuple(pods)
     return tuple(
         _marked(
             pod,
-            selects(selection.pod_selector, pod.labels)
+            pod.namespace not in confined
+            and selects(selection.pod_selector, pod.labels)
             and _selects_namespace(selection.namespace_selector, namespaces.get(pod.namespace)),
         )
         for pod in pods

@@ -83,6 +83,7 @@ GOOD_POLICIES: dict[str, dict[str, Any]] = {
     "pods that may say where": {"placement": {"podRequests": True}},
     "a setting of kubelets that has no effect": {"topology": {"maxAllowableNUMANodes": 16}},
     "the highest priority": {"priority": 2147483647},
+    "confined namespaces": {"pods": {"confinedNamespaces": ["kube-system", "monitoring"]}},
     "processes of no pod keep off": {"system": {"processes": "KeepOff"}},
     "moves, the longest notice": {
         "mode": "Dynamic",

@@ -1,7 +1,15 @@
-"""What a node's enforcer keeps off exclusive CPUs besides containers. Does no I/O."""
+"""What a node's enforcer keeps off exclusive CPUs besides containers, and whom it confines.
 
-from numapin_api.schema.plain_assignment import System
+Does no I/O.
+"""
+
+from collections.abc import Iterable
+
+from numapin_api.cpupolicy import PodSelection
+from numapin_api.nodeassignment import MAX_CONFINED
+from numapin_api.schema.plain_assignment import NodeAssignmentSpec, System
 from numapin_api.system import model
+from numapin_operator.placement.requests import PodView
 
 
 def system_of(asked: model.System) -> System | None:
@@ -10,3 +18,18 @@ def system_of(asked: model.System) -> System | None:
     So an enforcer that does not know the field never hears of it where nobody asks for it.
     """
     return None if asked == model.System() else System.from_wire(asked.to_wire())
+
+
+def confined_pods(
+    selection: PodSelection, spec: NodeAssignmentSpec, pods: Iterable[PodView]
+) -> tuple[str, ...] | None:
+    """UIDs of the pods that run on the reserved CPUs alone; None if there are none.
+
+    Pods that have something assigned keep it for life: they are not confined. Those that there is
+    no room for share CPUs.
+    """
+    if not (names := frozenset(selection.confined_namespaces)):
+        return None
+    assigned = {one.pod_uid for one in spec.containers}
+    found = (pod.uid for pod in pods if pod.namespace in names and pod.uid not in assigned)
+    return tuple(sorted(found)[:MAX_CONFINED]) or None

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from numapin_api.cpuset import CpuSet, MemSet
+from numapin_api.schema.plain import NodeAssignmentSpec, Pools
 from numapin_api.topology import NumaNode, Topology
 from numapin_enforcer.cgroups.tree import Cgroup, Version, tree_of
 from numapin_enforcer.plan.desired import desire
@@ -30,6 +33,32 @@ def test_exclusive_containers_get_their_cpus_and_all_others_the_pool() -> None:
         "guest": "0-3",
         "sandbox": "0-3",
     }
+
+
+@pytest.mark.parametrize(
+    ("shared", "reserved", "confined", "others"),
+    [
+        ("0-3", "0", "0", "0-3"),
+        ("1-3", "0", "0", "1-3"),
+        ("0-3", "0,7", "0,7", "0-3"),
+        ("0-3", "8", "0-3", "0-3"),
+        ("0-3", "", "0-3", "0-3"),
+    ],
+    ids=["in the pool", "strict", "more than the pool", "offline: the pool", "none: the pool"],
+)
+@pytest.mark.parametrize("names", [NAMES, {}], ids=["named", "unnamed"])
+def test_confined_pods_have_the_reserved_cpus(
+    shared: str, reserved: str, confined: str, others: str, names: dict[str, str]
+) -> None:
+    pools = Pools(reserved=CpuSet.parse(reserved), shared=CpuSet.parse(shared))
+    one = NodeAssignmentSpec(pools=pools, confined=("1",))
+    found = cpus_of(one, tree(), names)
+    assert {found[name] for name in ("pod1", "exclusive", "inner", "guest", "sandbox")} == {
+        confined
+    }
+    assert (found["burstable"], found["besteffort"]) == (others, others)
+    free = cpus_of(replace(one, confined=("2",)), tree(), names)
+    assert {free[name] for name in ("pod1", "guest", "sandbox")} == {others}
 
 
 def test_a_pod_has_the_cpus_of_a_container_that_does_not_exist_yet() -> None:

@@ -89,6 +89,12 @@ def test_a_namespace_that_was_not_observed_yet_is_waited_for(
     assert pod.selected
 
 
+def test_pods_of_confined_namespaces_are_never_selected() -> None:
+    wanted = PodSelection.model_validate({"confinedNamespaces": ["kube-system"]})
+    pods = (pod_view("a", namespace="kube-system"), pod_view("b", namespace="team"))
+    assert [pod.selected for pod in mark_selected(wanted, pods, {})] == [False, True]
+
+
 def test_without_selectors_every_pod_is_selected() -> None:
     assert all(pod.selected for pod in mark_selected(PodSelection(), [pod_view("a")], {}))
 

@@ -59,6 +59,7 @@ ROWS: list[Any] = [
     ("`memory.policy`", {"memory": {"policy": "Preferred"}}, "2-3", WAITS),
     ("`pods`", {"pods": {"qosClasses": ["Burstable"]}}, "", WAITS),
     ("`pods`", {"pods": {"podSelector": {"matchLabels": {"x": "y"}}}}, "", WAITS),
+    ("`pods`", {"pods": {"confinedNamespaces": ["default"]}}, "", WAITS),
     ("`placement`", {"placement": {"numaNodes": "Spread"}}, "2-3", "InForce"),
     ("`cpuQuota`", {"cpuQuota": "Keep"}, "2-3", "InForce"),
     ("`system`", {"system": {"processes": "KeepOff"}}, "2-3", "InForce"),
