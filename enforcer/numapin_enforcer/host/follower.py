@@ -60,9 +60,8 @@ class HostProcesses:
 
     def state(self) -> State:
         """What may use exclusive CPUs nevertheless, or has not all its CPUs again."""
-        updater = self.updater
-        if not self._is_asked or not (message := updater.message):
-            obstacles = updater.obstacles()
+        updater, obstacles = self.updater, self.updater.obstacles()
+        if obstacles or not self._is_asked or not (message := updater.message):
             return State(working=obstacles, finishes_soon=updater.finishes_soon)
         note = f"processes of the host may use exclusive CPUs: {message}"
         return State(note=note, reason=Reason.HOST_PROCESSES_LEFT)

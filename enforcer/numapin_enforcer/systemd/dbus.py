@@ -39,7 +39,6 @@ _MANAGER: Final = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Mana
 _KINDS: Final = ("slice", "scope", "service", "socket", "mount", "swap")
 """Of units that have a cgroup. Source: systemd.unit(5), systemd.resource-control(5)."""
 _CPUS, _MEMS, _CGROUP = "AllowedCPUs", "AllowedMemoryNodes", "ControlGroup"
-_COST: Final = "a QoS class without pods may lose its fence until the next pass"
 _NO_SUCH_UNIT: Final = f"{_NAME}.NoSuchUnit"
 _NO_NAME: Final = "org.freedesktop.DBus.Error.InvalidArgs"
 _DENIED: Final = "org.freedesktop.DBus.Error.AccessDenied"
@@ -224,8 +223,8 @@ async def _exchange(connection: DBusConnection, message: Message) -> Message:
 
 
 def _absent(socket: Path) -> str:
-    return f"there is no {socket} (mount the host's, or name it with --systemd-socket); {_COST}"
+    return f"there is no {socket} (mount the host's, or name it with --systemd-socket)"
 
 
 def _denied(socket: Path, reason: str) -> str:
-    return f"the node denies the use of {socket} ({reason}; see docs/platforms.md); {_COST}"
+    return f"the node denies the use of {socket} ({reason}; see docs/platforms.md)"

@@ -80,7 +80,8 @@ class SliceUpdater:
         """The message of a healthy node whose systemd cannot be reached; else empty."""
         if not isinstance(self.problem, SystemdOutOfReachError):
             return ""
-        return f"systemd is not updated: {self.problem}"
+        risk = "a QoS class without pods may lose its fence until the next pass"
+        return f"systemd is not updated: {self.problem}; {risk}"
 
     @property
     def may_write_older(self) -> bool:

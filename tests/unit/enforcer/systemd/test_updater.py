@@ -197,7 +197,10 @@ async def test_a_systemd_out_of_reach_is_mentioned_and_is_no_obstacle(
     systemd.failure = kind("there is no socket")
     updater.want({BEST_EFFORT: NARROW})
     await clock.run_tasks()
-    assert updater.note == "systemd is not updated: there is no socket"
+    assert updater.note == (
+        "systemd is not updated: there is no socket; a QoS class without pods may lose its fence "
+        "until the next pass"
+    )
     assert not updater.obstacles()
     assert not updater.may_write_older
     updater.pause()
