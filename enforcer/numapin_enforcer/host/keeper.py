@@ -1,7 +1,7 @@
 """Keeps cgroups beside the kubelet's off CPUs, and gives them back: look, save, write, look again.
 
-systemd is told where it makes the cgroups, since it writes what it has again at any time. The
-kernel is asked what came of it in any case.
+systemd is told where it makes the cgroups, since it writes what it has again at any time. A cgroup
+that was set once does not wait for it: it is written as well. The kernel is asked what came of it.
 """
 
 import asyncio
@@ -14,7 +14,14 @@ from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.text import first_texts
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.host.cgroup_sets import HostCgroup, KeepOff, not_saved, targets, writes
+from numapin_enforcer.host.cgroup_sets import (
+    Found,
+    HostCgroup,
+    KeepOff,
+    not_saved,
+    targets,
+    writes,
+)
 from numapin_enforcer.host.found import FoundCgroups
 from numapin_enforcer.host.units import Units
 from numapin_enforcer.plan.drift import Drift
@@ -77,6 +84,8 @@ class _Round:
     wanted: KeepOff
     every: CpuSet
     cgroups: Mapping[str, HostCgroup]
+    saved: frozenset[str]
+    """The cgroups that were saved before: they have been written, as a rule."""
     allowed: dict[str, CpuSet | None] = field(default_factory=dict)
     """AllowedCPUs of units, None for other cgroups; without those of which it is not known."""
     targets: dict[str, CpuSet] = field(default_factory=dict)
@@ -98,11 +107,10 @@ class HostKeeper:
             CgroupError: they could not be read.
         """
         every, cgroups = await asyncio.to_thread(self._read, wanted)
-        one = _Round(wanted, every, cgroups)
+        one = _Round(wanted, every, cgroups, frozenset(self.found.cgroups))
         await self._ask_systemd(one)
         await asyncio.to_thread(self._save, one)
-        known = {path: saved for path, saved in self.found.cgroups.items() if path in one.allowed}
-        one.targets = targets(known, one.cgroups, wanted, every)
+        one.targets = targets(self._may_be_written(one), one.cgroups, wanted, every)
         drifts = tuple(self._drifts(one))
         if await self._tell_systemd(one):
             one.cgroups = await asyncio.to_thread(self._files.read, wanted.pod_trees)
@@ -156,11 +164,19 @@ class HostKeeper:
                 gone.append(path)
         return gone
 
+    def _may_be_written(self, one: _Round) -> Mapping[str, Found]:
+        """Not those of which systemd does not say what they have, unless they were set before."""
+        return {
+            path: saved
+            for path, saved in self.found.cgroups.items()
+            if path in one.allowed or (one.wanted.exclusive and path in one.saved)
+        }
+
     def _drifts(self, one: _Round) -> list[Drift]:
         """What had its set, must still have it, and does not."""
         drifts = []
         for path, meant in one.targets.items() if one.wanted.exclusive else ():
-            now, allowed = one.cgroups[path], one.allowed[path]
+            now, allowed = one.cgroups[path], one.allowed.get(path)
             if self._in_force.get(path) != (now.id, meant) or not now.has_cpuset:
                 continue
             has = now.cpus if now.cpus != meant or allowed is None else allowed
@@ -185,7 +201,8 @@ class HostKeeper:
                 one.allowed[path] = must
                 del pending[path]
         for path in pending:
-            one.targets.pop(path, None)  # what systemd does not have it would write over
+            if not one.wanted.exclusive or path not in one.saved:
+                one.targets.pop(path, None)  # what systemd does not have it would write over
         return bool(sent)
 
     def _unsent(self, one: _Round) -> Iterator[tuple[str, CpuSet]]:

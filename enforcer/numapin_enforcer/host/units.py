@@ -47,6 +47,7 @@ class Units:
         now_seconds = self._clock.monotonic()
         if known is not None and known.seen == seen and now_seconds < known.until_seconds:
             return known.cpus
+        self._answers.pop(path, None)
         found = await self._open().unit_cpus(unit_name(path))
         is_its = found is not None and found.cgroup == (path if seen is not None else "")
         return self._note(path, found.cpus if found is not None and is_its else None, seen)

@@ -29,7 +29,7 @@ from support.real.host.busy import (
 
 EVERY, OWN, LEFT = "0-3", 3, "0-2"
 UNITS = ("init.scope", "system.slice", "user.slice", "machine.slice")
-KILLS = 5
+KILLS = 3
 TOGGLING = """
 import asyncio, sys
 from pathlib import Path
@@ -75,7 +75,12 @@ def set_property(unit: str, cpus: str) -> None:
 def running_unit(name: str, slice_: str) -> Iterator[list[int]]:
     """A service of systemd whose processes never wait."""
     shell = f"for i in $(seq {LOOPS}); do while :; do :; done & done; wait"
-    options = (f"--unit={name}", f"--slice={slice_}", "--property=DefaultDependencies=no")
+    options = (
+        f"--unit={name}",
+        f"--slice={slice_}",
+        "--property=DefaultDependencies=no",
+        "--nice=19",
+    )
     call("systemd-run", *options, "/bin/sh", "-c", shell)
     procs = CGROUPS / slice_ / f"{name}.service/cgroup.procs"
     try:

@@ -39,7 +39,9 @@ class FakeHost:
     properties: dict[str, CpuSet] = field(default_factory=dict)
     """AllowedCPUs of systemd's units, active or not."""
     failures: dict[str, Exception] = field(default_factory=dict)
-    """By path or unit: what its writes raise."""
+    """By path: what the kernel answers to writes."""
+    unit_failures: dict[str, Exception] = field(default_factory=dict)
+    """By unit: what systemd answers when it is told."""
     failure: Exception | None = None
     """What each question to systemd raises."""
     step: Callable[[str], None] = lambda _: None
@@ -115,8 +117,8 @@ class FakeHost:
 
     async def set_unit_cpus(self, unit: str, cpus: CpuSet) -> None:
         self.step(f"set {unit} {cpus}")
-        if unit in self.failures:
-            raise self.failures[unit]
+        if unit in self.unit_failures:
+            raise self.unit_failures[unit]
         self.set_property(unit, cpus)
 
     def set_property(self, unit: str, cpus: CpuSet) -> None:

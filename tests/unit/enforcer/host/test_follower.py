@@ -147,7 +147,7 @@ async def test_a_systemd_that_is_not_reached_is_said_and_nothing_else_suffers(
 async def test_what_is_not_given_back_is_said(on_host: Node) -> None:
     node = on_host
     await ends(node, kept(CPU_3), "0-2")
-    node.host.host.failures["system.slice"] = SystemdAbsentError("gone")
+    node.host.host.unit_failures["system.slice"] = SystemdAbsentError("gone")
     await node.make_pass(None)
     await node.clock.until(lambda: node.followers.host.state().working)
     (obstacle,) = node.followers.host.state().working

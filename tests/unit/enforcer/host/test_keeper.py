@@ -222,10 +222,26 @@ async def test_a_systemd_that_does_not_answer_keeps_nothing_else_from_it(
     assert "system.slice" in node.keeper.found.cgroups
 
 
+@pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "told"])
+async def test_a_change_by_others_does_not_wait_for_systemd(
+    node: Node, host: FakeHost, is_asked: bool
+) -> None:
+    await node.keep_off("2-3")
+    host.set_property("user.slice", CpuSet((2,)))
+    failure = SystemdUnavailableError("no answer")
+    host.failure, host.unit_failures["user.slice"] = failure if is_asked else None, failure
+    look = await node.keep_off("2-3")
+    assert look.problems != ()
+    assert host.sets["user.slice"] == "0-1,4-7"
+    host.failure, host.unit_failures = None, {}
+    assert (await node.keep_off("2-3")).problems == ()
+    assert str(host.properties["user.slice"]) == "0-1,4-7"
+
+
 async def test_a_unit_that_systemd_refuses_is_named_and_others_are_set(
     node: Node, host: FakeHost
 ) -> None:
-    host.failures["init.scope"] = SystemdRefusedError("Access denied")
+    host.unit_failures["init.scope"] = SystemdRefusedError("Access denied")
     look = await node.keep_off("2-3")
     assert look.problems == ("init.scope: Access denied",)
     assert (host.sets["init.scope"], host.sets["user.slice"]) == ("", "0-1,4-7")
@@ -255,23 +271,6 @@ async def test_nothing_is_written_that_cannot_be_saved(
     assert {*host.properties.values()} == {CpuSet()}
     (tmp_path / "host-cgroups.new").rmdir()
     assert (await node.keep_off("2-3")).problems == ()
-
-
-async def test_a_boot_makes_what_was_saved_worthless(host: FakeHost, tmp_path: Path) -> None:
-    await Node(host, tmp_path).keep_off("2-3")
-    assert FoundCgroups(tmp_path, "boot").cgroups.keys() == set(SLICES)
-    assert FoundCgroups(tmp_path, "next boot").cgroups == {}
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"boot": "boot"}', '{"boot":"boot","cgroups":{"a":1}}']
-)
-def test_a_damaged_file_is_logged_and_ignored(
-    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "host-cgroups.json").write_text(text)
-    assert FoundCgroups(tmp_path, "boot").cgroups == {}
-    assert "cannot read which CPUs" in caplog.text
 
 
 async def test_five_hundred_slices(tmp_path: Path) -> None:
