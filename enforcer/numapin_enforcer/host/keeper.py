@@ -218,6 +218,7 @@ class HostKeeper:
         if one.wanted.exclusive:
             one.problems += [f"{path}: {NO_CPUSET}" for path in sorted(there.keys() - usable)]
         for path, cpus in writes(one.cgroups, usable):
+            self._units.doubt(path)
             try:
                 self._write_one(path, cpus, one.every)
             except CgroupVanishedError:

@@ -67,11 +67,19 @@ class Units:
             raise SystemdRefusedError(f"sent {unit} AllowedCPUs={cpus}, systemd has {has}")
         self._note(path, cpus, None)
 
+    def doubt(self, path: str) -> None:
+        """The kernel had other CPUs than systemd said: ask again, others may have told it."""
+        self._answers.pop(path, None)
+
     def keep(self, cgroups: Mapping[str, HostCgroup]) -> None:
-        """The kernel has these now, after our own writes: what systemd said of them still holds."""
+        """The kernel has these now, after our own writes: what systemd said of them still holds.
+
+        Not of a unit whose cgroup has other CPUs by now: somebody has set others meanwhile.
+        """
         for path, known in list(self._answers.items()):
-            if path in cgroups:
-                self._answers[path] = _Answer(known.cpus, cgroups[path], known.until_seconds)
+            now = cgroups.get(path)
+            if now is not None and known.cpus in (None, now.cpus):
+                self._answers[path] = _Answer(known.cpus, now, known.until_seconds)
 
     async def close(self) -> None:
         """End the connection, and forget all answers; the next question opens another."""

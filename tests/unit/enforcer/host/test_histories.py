@@ -166,3 +166,18 @@ def test_no_cgroup_of_the_host_has_an_exclusive_cpu_and_each_gets_back_what_it_h
 
     with TemporaryDirectory() as folder:
         asyncio.run(live(Path(folder)))
+
+
+async def test_five_hundred_slices(tmp_path: Path) -> None:
+    host = FakeHost(EVERY, clears=True)
+    for number in range(500):
+        host.make(f"s{number}.slice")
+    before, clock = host.sets, ManualClock()
+    keeper = HostKeeper(host, FoundCgroups(tmp_path, "boot"), Units(lambda: host, clock))
+    for _ in range(2):
+        host.calls.clear()
+        await keeper.bring(KeepOff(CpuSet((2, 3)), LEAST, ()))
+    assert set(host.sets.values()) == {"0-1"}
+    assert host.calls == [], "systemd has said what it has"
+    await keeper.bring(KeepOff())
+    assert host.sets == before

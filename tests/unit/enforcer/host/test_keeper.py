@@ -1,6 +1,8 @@
 """What cgroups beside the kubelet's get, and get back, over models of kernel and systemd."""
 
 import errno
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.host.cgroup_sets import KeepOff
+from numapin_enforcer.host.cgroup_sets import HostCgroup, KeepOff
 from numapin_enforcer.host.found import FoundCgroups
 from numapin_enforcer.host.keeper import HostKeeper, Look
 from numapin_enforcer.host.units import CHECK_SECONDS, Units
@@ -156,6 +158,24 @@ async def test_systemd_is_asked_no_more_than_needed(node: Node, host: FakeHost) 
     assert sorted(host.calls) == sorted(SLICES)
 
 
+@pytest.mark.parametrize("moment", [2, 3], ids=["systemd has answered", "all is written"])
+async def test_a_property_that_others_set_meanwhile_is_found_next(
+    node: Node, host: FakeHost, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    read, reads = host.read, count(1)
+
+    def reading(pod_trees: tuple[str, ...]) -> Mapping[str, HostCgroup]:
+        if next(reads) == moment:
+            host.set_property("system.slice", EVERY)
+        return read(pod_trees)
+
+    monkeypatch.setattr(host, "read", reading)
+    for _ in range(2):
+        await node.keep_off("2-3")
+    assert host.sets["system.slice"] == "0-1,4-7"
+    assert str(host.properties["system.slice"]) == "0-1,4-7"
+
+
 async def test_without_systemd_the_kernel_is_written(tmp_path: Path) -> None:
     host = FakeHost(EVERY, is_systemd=False, clears=True)
     for path in ("init", "podruntime", "kubepods"):
@@ -271,17 +291,3 @@ async def test_nothing_is_written_that_cannot_be_saved(
     assert {*host.properties.values()} == {CpuSet()}
     (tmp_path / "host-cgroups.new").rmdir()
     assert (await node.keep_off("2-3")).problems == ()
-
-
-async def test_five_hundred_slices(tmp_path: Path) -> None:
-    host = FakeHost(EVERY, clears=True)
-    for number in range(500):
-        host.make(f"s{number}.slice")
-    before, node = host.sets, Node(host, tmp_path)
-    await node.keep_off("2-3")
-    assert set(host.sets.values()) == {"0-1,4-7"}
-    host.calls.clear()
-    await node.keep_off("2-3")
-    assert host.calls == []
-    await node.keep_off("")
-    assert host.sets == before
