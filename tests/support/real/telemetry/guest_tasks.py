@@ -23,6 +23,9 @@ for task in /proc/[0-9]*/task/[0-9]*; do
 done 2>/dev/null; true"""
 
 
+ROOT = Path("/sys/fs/cgroup")
+
+
 @contextmanager
 def confined(lab: RunningVmLab, cpus: range, all_cpus: range) -> Iterator[None]:
     """Keep all tasks outside of pods on CPUs, but for threads of the kernel."""
@@ -35,9 +38,10 @@ def confined(lab: RunningVmLab, cpus: range, all_cpus: range) -> Iterator[None]:
 
 @contextmanager
 def busy(lab: RunningVmLab, cpu: int, cgroup: Path | None = None) -> Iterator[None]:
-    """A process that never waits on a CPU, in a cgroup or in that of the shell."""
-    join = f"echo $$ >{cgroup}/cgroup.procs; " if cgroup else ""
-    # Between cgroups the kernel weighs the pods of the whole node against this process alone.
+    """A process that never waits on a CPU, in a cgroup or in the root of all."""
+    join = f"echo $$ >{cgroup or ROOT}/cgroup.procs; "
+    # The kernel weighs the pods of the whole node against this process alone, and against a slice
+    # of systemd by the slice's weight, whatever the priority of its processes.
     first = "" if cgroup else "renice -n -20 $$; "
     burn = f'{first}exec taskset {1 << cpu:x} sh -c "while :; do :; done"'
     output = lab.machine(f"sh -c '{join}{burn}' >/dev/null 2>&1 & echo $!")
