@@ -70,7 +70,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 PLAN: Final = Subcommand(
     name="plan",
-    summary="show what the operator would write for nodes, a policy and pods in files",
+    summary="show what the operator would write, by files or by a cluster",
     description=_DESCRIPTION,
     add_arguments=_add_arguments,
     run=run_of("numapin_cli.commands.plan"),
