@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from numapin_operator.settings import parse_settings as parse_operator
-from support.real.installing.helm import CHART, Helm
+from support.real.installing.helm import CHART, PRESETS, Helm
 
 ROOT = Path(__file__).parents[3]
 TEST_POD = ("Pod", "numapin-test")
@@ -25,8 +26,10 @@ def test_the_chart_holds_its_files_itself() -> None:
     assert not [one for one in CHART.rglob("*") if one.is_symlink()]
 
 
-def test_helm_finds_nothing_to_blame(helm: Helm) -> None:
-    helm("lint", "--strict", str(CHART))
+@pytest.mark.parametrize("preset", [None, *sorted(one.stem for one in PRESETS.iterdir())])
+def test_helm_finds_nothing_to_blame(helm: Helm, preset: str | None) -> None:
+    values = [] if preset is None else [f"--values={PRESETS / preset}.yaml"]
+    helm("lint", "--strict", str(CHART), *values)
 
 
 def test_the_version_is_that_of_the_project() -> None:

@@ -190,10 +190,23 @@ def _seen_from(folder: Path, other: Path) -> str:
     return os.path.relpath(other, folder)
 
 
-def test_another_namespace_changes_everything(installed: Kubectl, tmp_path: Path) -> None:
-    overlay = _overlay_of(tmp_path, OVERLAYS / "default", "namespace: elsewhere\n")
+@pytest.mark.parametrize("base", ["default", "gke", "openshift"], scope="module")
+def test_another_namespace_changes_everything(
+    installed: Kubectl, base: str, tmp_path: Path
+) -> None:
+    overlay = _overlay_of(tmp_path, OVERLAYS / base, "namespace: elsewhere\n")
     text = installed("kustomize", str(overlay))
     assert names.NAMESPACE not in text
+
+
+def test_a_prefix_of_names_reaches_what_a_role_allows(installed: Kubectl, tmp_path: Path) -> None:
+    overlay = _overlay_of(tmp_path, OVERLAYS / "openshift", "namePrefix: our-\n")
+    found = render(installed, overlay)
+    (rule,) = found["Role", "our-numapin-nodes"]["rules"]
+    (constraints,) = (name for kind, name in found if kind == "SecurityContextConstraints")
+    assert rule["resourceNames"] == [constraints]
+    for subject in found["RoleBinding", "our-numapin-nodes"]["subjects"]:
+        assert ("ServiceAccount", subject["name"]) in found
 
 
 def test_the_names_are_those_of_the_contract(
