@@ -64,7 +64,7 @@ def untouched(kubelet: Kubelet) -> bool:
 async def exclusive(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
     """A pod whose container has the CPUs 2-3 as a partition; and that container's cgroup."""
     pod = await kubelet.run_pod("exclusive")
-    container_id = await kubelet.run(pod, "main", SPIN)
+    container_id = await kubelet.run(pod, "main")  # idle CPUs are what the scheduler looks for
     await node.start()
     await node.applied(spec(assigned(pod.uid, "main", "2-3"), shared="0-1", isolation="Partition"))
     cgroup = f"{pod.cgroup}/{container_id}"
@@ -92,7 +92,7 @@ class Sampler:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._ends.wait(0.02):
+        while not self._ends.wait(0.1):
             self.samples += 1
             for stat in Path("/proc").glob("[0-9]*/stat"):
                 self._look(stat)
