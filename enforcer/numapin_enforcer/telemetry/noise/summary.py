@@ -1,4 +1,4 @@
-"""What comes to exclusive CPUs again and again, for the status. Does no I/O."""
+"""What comes to exclusive CPUs again and again, for the status. Does no I/O itself."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from numapin_client.resources import PODS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.apiserver_answers import Answer
 from support.fakes.worlds.asked_cluster import Capture, asked
-from support.values.cpu_pages import container, cpu_page, interrupt, task
+from support.values.telemetry.cpu_pages import container, cpu_page, interrupt, task
 
 NAMESPACE, ENFORCER = "numapin-system", "numapin-enforcer-x"
 PAGE = f"{ENFORCER}:8081/cpus"

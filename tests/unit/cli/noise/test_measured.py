@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numapin_cli.noise.as_json import to_json
 from numapin_cli.noise.measured import Measured, measure
 from numapin_cli.noise.page import MalformedPageError, Page
-from support.values.cpu_pages import container, cpu_page, interrupt, task
+from support.values.telemetry.cpu_pages import container, cpu_page, interrupt, task
 
 
 def measured(*pages: dict[str, Any], pod_uid: str = "") -> Measured:

@@ -96,7 +96,7 @@ async def test_a_policy_with_a_fault_makes_a_deleted_assignment_again(
     operator: Operator, cluster: FakeCluster
 ) -> None:
     before = spec(cluster)
-    cluster.put_policy("policy", {"reserved": {"count": 2}, "isolation": "Partition"})
+    cluster.put_policy("policy", {"reserved": {"count": 2}, "mode": "Off"})
     del cluster.assignments["node-1"]
     operator.state.drop_assignment("node-1", int(cluster._next()))
     operator.observe()

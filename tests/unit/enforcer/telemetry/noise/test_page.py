@@ -18,7 +18,6 @@ from numapin_enforcer.telemetry.noise.tasks import Task, TaskReader, Tasks
 from numapin_enforcer.telemetry.samples.interrupts import Interrupt
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters, ThreadTimes
 from support.fakes.manual_clock import ManualClock
-from support.values.kernel_rows import interrupt
 from support.values.specs_and_trees import (
     EXCLUSIVE,
     NAMES,
@@ -29,6 +28,7 @@ from support.values.specs_and_trees import (
     spec,
     tree,
 )
+from support.values.telemetry.kernel_rows import interrupt
 
 OWN = f"{POD}/{EXCLUSIVE}"
 

@@ -20,7 +20,7 @@ from numapin_enforcer.telemetry.noise.summary import (
 from numapin_enforcer.telemetry.noise.tasks import Task, Tasks
 from numapin_enforcer.telemetry.samples.interrupts import MOST_NAME
 from numapin_enforcer.telemetry.samples.kernel_counters import ThreadTimes
-from support.values.kernel_rows import interrupt
+from support.values.telemetry.kernel_rows import interrupt
 
 MINUTE = 60.0
 

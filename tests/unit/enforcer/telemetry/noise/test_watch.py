@@ -13,7 +13,7 @@ from numapin_enforcer.telemetry.noise.look import Look, Looker
 from numapin_enforcer.telemetry.noise.tasks import Tasks
 from numapin_enforcer.telemetry.noise.watch import NoiseWatch
 from support.real.waiting import eventually
-from support.values.kernel_rows import interrupt
+from support.values.telemetry.kernel_rows import interrupt
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from numapin_enforcer.telemetry.table import (
     MIGRATIONS,
 )
 from support.fakes.manual_clock import ManualClock
-from support.values.kernel_rows import interrupt
 from support.values.specs_and_trees import assigned
+from support.values.telemetry.kernel_rows import interrupt
 
 
 @dataclass
