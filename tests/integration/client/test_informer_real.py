@@ -14,7 +14,7 @@ from numapin_client.cache.watch import WatchEvent, WatchTiming, watch
 from numapin_client.client import ApiClient, Source
 from numapin_client.resources import PODS, Json, Key
 from numapin_lab.controlplane.servers import ControlPlane
-from support.real.tcp_proxy import Wire, wired_client
+from support.real.proxies.tcp_proxy import Wire, wired_client
 from support.real.waiting import eventually, running
 from support.values.informers import CONFIG_MAPS, CountingClient, in_sync, value_of
 

@@ -15,7 +15,7 @@ from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import Json, Key
 from numapin_lab.controlplane.servers import ControlPlane, ControlPlanePorts
 from numapin_lab.processes.ports import choose
-from support.real.tcp_proxy import Wire, wired_client
+from support.real.proxies.tcp_proxy import Wire, wired_client
 from support.real.waiting import eventually, running
 from support.values.informers import CONFIG_MAPS, in_sync
 

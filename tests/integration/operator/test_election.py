@@ -13,7 +13,7 @@ from numapin_client.resources import LEASES, Key
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_operator.installation.leader_election import LeaderElector, run_elector
 from numapin_operator.installation.observed_lease import LeaseTiming
-from support.real.tcp_proxy import Wire, wired_client
+from support.real.proxies.tcp_proxy import Wire, wired_client
 from support.real.waiting import PATIENCE_SECONDS, eventually
 
 FAST = LeaseTiming(lease_seconds=3.0, renew_deadline_seconds=1.5, retry_seconds=0.1)

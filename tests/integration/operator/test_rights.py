@@ -19,10 +19,10 @@ from numapin_lab.processes.ports import choose, is_free
 from numapin_operator.heartbeats.marker import Marker
 from numapin_operator.heartbeats.silence import Beat
 from support.real.audit import Audit, Right, granted
-from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_role import Role
 from support.real.operators.operator_world import RealWorld
+from support.real.proxies.holding_proxy import holding_proxy
 from support.real.waiting import eventually
 from support.suite.left_out import since_kubernetes
 from support.values.operator import REPORTER, enforcer_status

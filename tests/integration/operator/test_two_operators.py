@@ -7,9 +7,9 @@ import pytest
 from numapin_api import names
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, Json, Key
-from support.real.holding_proxy import holding_proxy
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_world import RealWorld
+from support.real.proxies.holding_proxy import holding_proxy
 
 LEASE = Key(names.LEADER_LEASE, names.NAMESPACE)
 

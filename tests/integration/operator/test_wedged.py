@@ -5,7 +5,7 @@ from pathlib import Path
 from numapin_lab.processes.ports import choose
 from support.real.operators.operator_process import OperatorProcess, probe, until
 from support.real.operators.operator_world import RealWorld
-from support.real.tcp_proxy import wire_to
+from support.real.proxies.tcp_proxy import wire_to
 
 KINDS = {"pods", "nodes", "namespaces", "cpupolicies", "nodeassignments"}
 

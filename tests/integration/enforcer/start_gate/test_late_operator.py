@@ -21,10 +21,10 @@ from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.node.played_kubelet import FIRST_ACT, Kubelet, Pod
 from numapin_operator.cluster import PodEvent
 from support.real.enforcer_node import Node
-from support.real.holding_proxy import HoldingProxy, holding_proxy
 from support.real.kernel_cgroups import cpus_of
 from support.real.operators.operator_process import OperatorProcess
 from support.real.operators.operator_world import RealWorld
+from support.real.proxies.holding_proxy import HoldingProxy, holding_proxy
 from support.real.waiting import eventually
 from support.suite.left_out import before_release
 

@@ -14,7 +14,7 @@ from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_operator.settings import parse_settings as parse_operator
 from support.real.installing.helm import PRESETS, Helm, Object, by_name
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 OVERLAYS = ROOT / "manifests" / "overlays"
 TEST_POD = ("Pod", "numapin-test")
 KEPT = {"helm.sh/resource-policy": "keep"}

@@ -9,7 +9,7 @@ import yaml
 from numapin_operator.settings import parse_settings as parse_operator
 from support.real.installing.helm import CHART, PRESETS, Helm
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TEST_POD = ("Pod", "numapin-test")
 
 

@@ -20,7 +20,7 @@ from support.fakes.worlds.asked_cluster import Capture, ask
 from support.real.enforcer_node import Node, assigned, spec
 from support.real.waiting import eventually
 
-ROLE = Path(__file__).parents[3] / "manifests" / "components" / "cpu-metrics" / "rbac.yaml"
+ROLE = Path(__file__).parents[4] / "manifests" / "components" / "cpu-metrics" / "rbac.yaml"
 RBAC = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 HOSTILE = ") R 1 (x\n2"

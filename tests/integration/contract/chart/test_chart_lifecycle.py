@@ -19,7 +19,7 @@ from numapin_lab.running_lab import eventually
 from support.real.installing.helm import CHART, Helm
 from support.real.installing.own_plane import own_plane
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def _is_served(kubectl: Kubectl) -> bool:
