@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.interrupts.files import KernelMasks, MaskGoneError, MaskRefusedError
 from numapin_enforcer.interrupts.keeper import Keeper
-from numapin_enforcer.interrupts.plan import DEFAULT, WORKQUEUES, Mask
+from numapin_enforcer.interrupts.plan import DEFAULT, WORKQUEUES, Limits, Mask
 from numapin_enforcer.interrupts.saved_masks import FILE_NAME, SavedMasks
 from numapin_enforcer.interrupts.updater import LOOK_SECONDS
 from numapin_lab.components.catalog import cache_root
@@ -32,6 +33,8 @@ MONITOR = ("10.0.2.2", int(os.environ["NUMAPIN_TEST_MONITOR"]))
 IRQS, WORKQUEUE_DIR = Path("/proc/irq"), Path("/sys/devices/virtual/workqueue")
 FILES = KernelMasks(IRQS, WORKQUEUE_DIR)
 EXCLUSIVE = CpuSet.parse("2-3")
+BY_NUMA_NODE = {0: CpuSet.parse("0-1"), 1: EXCLUSIVE}
+MACHINE = Limits(CpuSet(), CpuSet(), CpuSet.parse("0-3"), BY_NUMA_NODE)
 CONTAINER = {"podUID": "owner", "namespace": "d", "pod": "owner", "container": "main"}
 LEAVE = {
     "mode": "Static",
@@ -177,6 +180,14 @@ def stand_still_under_load() -> None:
     assert per_cpu <= {"LOC", "RES", "CAL", "TLB", "IWI", "RTR", "MCP", "NMI", "PMI"}
 
 
+def are_as_without_us(new: AbstractSet[str]) -> None:
+    """Devices that were plugged in have the interrupts that they would have begun with."""
+    movable = [one for name, one in named().items() if name in new and str(one) not in unmovable()]
+    print("after the release:", *((str(one), str(one.cpus), one.numa_node) for one in movable))
+    without_us = {str(one): MACHINE.at_birth(MACHINE.online, one.numa_node) for one in movable}
+    assert {str(one): one.cpus for one in movable} == without_us
+
+
 def test_interrupts_keep_off_exclusive_cpus_and_come_back(
     node: SavedNode, virtio_blk: None
 ) -> None:
@@ -208,6 +219,7 @@ def test_interrupts_keep_off_exclusive_cpus_and_come_back(
     until(lambda: not (node.folder / "state" / FILE_NAME).exists(), "interrupts to be restored")
     restored = texts()
     assert {path: restored[path] for path in found} == found
+    are_as_without_us(set(new))
 
 
 def test_the_kernel_refuses_what_the_fake_refuses(tmp_path: Path, virtio_blk: None) -> None:
