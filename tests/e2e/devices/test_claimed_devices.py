@@ -62,7 +62,7 @@ def test_a_pod_with_a_claim_is_placed_at_once(
     node.apply(*near("one", device))
     node.wait_running("one")
     (entry,) = node.wait_in_force().spec.containers
-    assert (entry.pod, str(entry.mems)) == ("one", "0")
+    assert (entry.pod, str(entry.cpus)) == ("one", "1")
     assert "chosen without" not in notes(node, "one")
     kubeconfig = str(node.cluster.plane.kubeconfig)
     main(["explain", "pod", "one", "-n", "default", "--kubeconfig", kubeconfig])
