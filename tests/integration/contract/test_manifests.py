@@ -202,7 +202,7 @@ def test_another_namespace_changes_everything(
 def test_a_prefix_of_names_reaches_what_a_role_allows(installed: Kubectl, tmp_path: Path) -> None:
     overlay = _overlay_of(tmp_path, OVERLAYS / "openshift", "namePrefix: our-\n")
     found = render(installed, overlay)
-    (rule,) = found["Role", "our-numapin-nodes"]["rules"]
+    (rule,) = found["ClusterRole", "our-numapin-nodes"]["rules"]
     (constraints,) = (name for kind, name in found if kind == "SecurityContextConstraints")
     assert rule["resourceNames"] == [constraints]
     for subject in found["RoleBinding", "our-numapin-nodes"]["subjects"]:

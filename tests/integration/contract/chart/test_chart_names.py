@@ -191,7 +191,7 @@ def test_openshift_grants_what_the_pods_have_and_no_more(helm: Helm) -> None:
         assert rights["readOnlyRootFilesystem"] == scc["readOnlyRootFilesystem"]
         kinds |= {key for volume in pod["volumes"] for key in volume if key != "name"}
     assert kinds | {"projected"} == set(scc["volumes"])
-    (rule,) = found["Role", "numapin-nodes"]["rules"]
+    (rule,) = found["ClusterRole", "numapin-nodes"]["rules"]
     assert rule["resourceNames"] == [scc["metadata"]["name"]]
     subjects = found["RoleBinding", "numapin-nodes"]["subjects"]
     assert {one["name"] for one in subjects} == {"numapin-enforcer", "numapin-standby"}
