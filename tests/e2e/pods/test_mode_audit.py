@@ -7,6 +7,7 @@ from typing import Any
 
 from numapin_api.cpuset import CpuSet
 from numapin_campaigns.recording.recording import recording
+from numapin_lab.node.cgroups import below
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 from support.suite.left_out import rounds
 
@@ -19,8 +20,8 @@ FILES = ("cpuset.*", "cpu.cfs_quota_us", "cpu.max")
 def files(lab: RunningLab) -> dict[str, str]:
     """What each file of each pod's cgroup says that numapin writes in other modes."""
     folders = [one / "kubepods" for one in lab.cluster.runtime.cgroup.folders()]
-    found = (file for folder in folders for name in FILES for file in folder.rglob(name))
-    return {str(file): _read(file) for file in found}
+    found = (each for folder in folders for each in (folder, *below(folder)))
+    return {str(file): _read(file) for each in found for name in FILES for file in each.glob(name)}
 
 
 def _read(file: Path) -> str:

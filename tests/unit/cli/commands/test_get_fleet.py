@@ -142,7 +142,7 @@ async def test_what_matches_nothing_says_so(
     ("flags", "status", "error"),
     [
         (("--policy", "wep"), 1, "there is no policy wep; did you mean web?"),
-        (("node-1", "--not-ready"), 2, "are for all nodes; name no NODE"),
+        (("--not-ready", "node-1"), 2, "are for all nodes; name no NODE"),
         (("-l", "pool in x"), 2, "-l: 'pool in x' is no label selector"),
         (("--summary", "-o", "name"), 2, "--summary names no node"),
     ],
