@@ -239,7 +239,9 @@ class HostKeeper:
     def _end(self, one: _Round, drifts: tuple[Drift, ...]) -> Look:
         done = {path for path, cpus in one.targets.items() if self._has(one, path, cpus)}
         self._in_force = {
-            path: (one.cgroups[path].id, one.targets[path]) for path in done if path in one.cgroups
+            path: (one.cgroups[path].id, one.targets[path])
+            for path in {*done, *self._changed_since(one, drifts)}
+            if path in one.cgroups
         }
         if not one.wanted.exclusive:
             self._forget(one, done)
@@ -250,6 +252,14 @@ class HostKeeper:
             drifts,
             tuple(sorted(one.cgroups)),
         )
+
+    def _changed_since(self, one: _Round, drifts: tuple[Drift, ...]) -> Iterator[str]:
+        """What had its set when the round began, and others have changed since: a drift to come."""
+        counted = {drift.path for drift in drifts}
+        for path, cpus in one.targets.items():
+            now, had = one.cgroups.get(path), self._in_force.get(path)
+            if now is not None and had == (now.id, cpus) and path not in counted:
+                yield path
 
     def _has(self, one: _Round, path: str, cpus: CpuSet) -> bool:
         now = one.cgroups.get(path)

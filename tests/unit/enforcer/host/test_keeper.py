@@ -148,6 +148,25 @@ async def test_a_write_past_systemd_is_reverted_and_counted(node: Node, host: Fa
     assert host.sets["user.slice"] == "0-1,4-7"
 
 
+async def test_a_write_amid_a_look_is_counted_by_the_next(
+    node: Node, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node.keep_off("2-3")
+    read, reads = host.read, count()
+
+    def read_and_change(pod_trees: tuple[str, ...]) -> Mapping[str, HostCgroup]:
+        found = read(pod_trees)
+        if next(reads) == 0:
+            host.write("user.slice", EVERY)
+        return found
+
+    monkeypatch.setattr(host, "read", read_and_change)
+    assert (await node.keep_off("2-3")).drifts == ()
+    assert [one.path for one in (await node.keep_off("2-3")).drifts] == ["user.slice"]
+    assert (await node.keep_off("2-3")).drifts == ()
+    assert host.sets["user.slice"] == "0-1,4-7"
+
+
 async def test_systemd_is_asked_no_more_than_needed(node: Node, host: FakeHost) -> None:
     await node.keep_off("2-3")
     host.calls.clear()
