@@ -67,9 +67,11 @@ def _running_bus(socket: Path, tmp_path: Path, policy: str) -> Iterator[subproce
         f"{policy}</policy></busconfig>"
     )
     with subprocess.Popen([program, f"--config-file={configuration}", "--nofork"]) as process:
-        wait_until(socket.exists, "the D-Bus daemon", 30)
-        yield process
-        process.kill()
+        try:
+            wait_until(socket.exists, "the D-Bus daemon", 30)
+            yield process
+        finally:
+            process.kill()
 
 
 async def test_a_missing_socket_is_reported_with_a_remedy(client: SystemdClient) -> None:
@@ -143,14 +145,11 @@ async def test_a_bus_that_lets_no_call_through_to_systemd_is_a_denial(
     client: SystemdClient, socket: Path, tmp_path: Path
 ) -> None:
     """A real bus, whose policy denies what AppArmor and SELinux deny by the same error."""
-    policy = (
-        "<allow own='*'/><allow send_destination='org.freedesktop.DBus'/>"
-        "<deny send_destination='org.freedesktop.systemd1'/>"
-    )
+    policy = f"{ALL}<deny send_destination='org.freedesktop.systemd1'/>"
     with _running_bus(socket, tmp_path, policy):
         async with open_dbus_router(bus=_address(socket)) as owner:
             await Proxy(message_bus, owner).RequestName("org.freedesktop.systemd1")
-            with pytest.raises(SystemdDeniedError, match=r"denies the use of .*bus .*rejected"):
+            with pytest.raises(SystemdDeniedError, match=r"denies the use of .*bus .*[Rr]ejected"):
                 await client.read(SLICE)
             with pytest.raises(SystemdDeniedError, match=r"platforms\.md"):
                 await client.write(SLICE, SETS)

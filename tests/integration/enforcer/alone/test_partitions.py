@@ -26,6 +26,6 @@ async def test_partitions_are_refused_with_the_kernels_version_and_the_cpuset_st
     assert "cgroup v2 and Linux 6.7 or newer" in message
     assert node.condition("Ready")[:2] == ("False", "PartitionsUnsupported")
     assert node.reports_exclusive()
-    assert "isolation" not in node.status
+    assert node.status["isolation"]["partitions"] == ""
     assert cpus_of(cgroup) == "1"
     await node.applied(spec(entry, shared="0"))
