@@ -48,6 +48,8 @@ class FakeHost:
     calls: list[str] = field(default_factory=list)
     writes: list[tuple[str, CpuSet]] = field(default_factory=list)
     reads: int = 0
+    before_read: dict[int, Callable[[], object]] = field(default_factory=dict)
+    """What others do right before a reading, by its number."""
     _ids: int = 0
 
     def make(self, path: str, cpus: str = "", *, unit: bool | None = None) -> None:
@@ -74,6 +76,7 @@ class FakeHost:
 
     def read(self, pod_trees: tuple[str, ...]) -> Mapping[str, HostCgroup]:
         self.reads += 1
+        self.before_read.pop(self.reads, bool)()
         return {path: one for path, one in self.cgroups.items() if path not in pod_trees}
 
     def write(self, path: str, cpus: CpuSet) -> None:

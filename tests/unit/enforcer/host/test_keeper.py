@@ -1,8 +1,6 @@
 """What cgroups beside the kubelet's get, and get back, over models of kernel and systemd."""
 
 import errno
-from collections.abc import Mapping
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import error_of
 from numapin_enforcer.cgroups.tree import Version
-from numapin_enforcer.host.cgroup_sets import HostCgroup, KeepOff
+from numapin_enforcer.host.cgroup_sets import KeepOff
 from numapin_enforcer.host.found import FoundCgroups
 from numapin_enforcer.host.keeper import HostKeeper, Look
 from numapin_enforcer.host.units import CHECK_SECONDS, Units
@@ -148,23 +146,11 @@ async def test_a_write_past_systemd_is_reverted_and_counted(node: Node, host: Fa
     assert host.sets["user.slice"] == "0-1,4-7"
 
 
-async def test_a_write_amid_a_look_is_counted_by_the_next(
-    node: Node, host: FakeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_write_amid_a_look_is_counted_by_the_next(node: Node, host: FakeHost) -> None:
     await node.keep_off("2-3")
-    read, reads = host.read, count()
-
-    def read_and_change(pod_trees: tuple[str, ...]) -> Mapping[str, HostCgroup]:
-        found = read(pod_trees)
-        if next(reads) == 0:
-            host.write("user.slice", EVERY)
-        return found
-
-    monkeypatch.setattr(host, "read", read_and_change)
-    assert (await node.keep_off("2-3")).drifts == ()
-    assert [one.path for one in (await node.keep_off("2-3")).drifts] == ["user.slice"]
-    assert (await node.keep_off("2-3")).drifts == ()
-    assert host.sets["user.slice"] == "0-1,4-7"
+    host.before_read[host.reads + 2] = lambda: host.write("user.slice", EVERY)
+    looks = [await node.keep_off("2-3") for _ in range(3)]
+    assert [[one.path for one in look.drifts] for look in looks] == [[], ["user.slice"], []]
 
 
 async def test_systemd_is_asked_no_more_than_needed(node: Node, host: FakeHost) -> None:
@@ -179,16 +165,9 @@ async def test_systemd_is_asked_no_more_than_needed(node: Node, host: FakeHost) 
 
 @pytest.mark.parametrize("moment", [2, 3], ids=["systemd has answered", "all is written"])
 async def test_a_property_that_others_set_meanwhile_is_found_next(
-    node: Node, host: FakeHost, monkeypatch: pytest.MonkeyPatch, moment: int
+    node: Node, host: FakeHost, moment: int
 ) -> None:
-    read, reads = host.read, count(1)
-
-    def reading(pod_trees: tuple[str, ...]) -> Mapping[str, HostCgroup]:
-        if next(reads) == moment:
-            host.set_property("system.slice", EVERY)
-        return read(pod_trees)
-
-    monkeypatch.setattr(host, "read", reading)
+    host.before_read[moment] = lambda: host.set_property("system.slice", EVERY)
     for _ in range(2):
         await node.keep_off("2-3")
     assert host.sets["system.slice"] == "0-1,4-7"
