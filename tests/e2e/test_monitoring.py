@@ -21,8 +21,10 @@ OF_OTHERS = {
     "Pressure in exclusive containers",
     "Memory promised on NUMA nodes",
     "Promised memory that cannot be had",
+    "Switches by exclusive CPU",
+    "Other tasks and migrations",
 }
-"""The panels of cgroup v2, and of machines with several NUMA nodes."""
+"""The panels of cgroup v2, of machines with several NUMA nodes, and of kernels with SCHEDSTATS."""
 
 
 @pytest.fixture

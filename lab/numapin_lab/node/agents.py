@@ -98,7 +98,8 @@ def enforcer(kubelet: Kubelet, port: int) -> Agent:
     runtime = kubelet.runtime
     sockets = (f"--cri-socket={runtime.socket}", f"--nri-socket={runtime.nri_socket}")
     devices = f"--pod-resources-socket={kubelet.pod_resources_socket}"
-    options = (*_node_options(kubelet), *sockets, f"--cdi-dir={runtime.cdi}", devices)
+    others = (f"--cdi-dir={runtime.cdi}", devices, "--cpu-metrics")
+    options = (*_node_options(kubelet), *sockets, *others)
     return Agent("enforcer", port, kubelet.plane, enforcer_account(kubelet.node), options)
 
 

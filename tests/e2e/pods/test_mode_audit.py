@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from numapin_api.cpuset import CpuSet
 from numapin_campaigns.recording.recording import recording
 from numapin_lab.node.cgroups import below
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
 from support.suite.left_out import rounds
+
+pytestmark = pytest.mark.from_source("pods of numapin leave the node's CPUs no room for two pods")
 
 EVERYTHING = CpuSet.parse("0-1")
 FITTING = (("1", "1", None, None), ("1", "500m", "250m", None), ("2", None, None, None))

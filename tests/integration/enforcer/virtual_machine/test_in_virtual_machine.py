@@ -70,7 +70,8 @@ def test_what_containers_of_the_start_gate_take_first(guest: VirtualMachine) -> 
     passes(replace(guest, machine=machine), f"{FOLDER}/guest_start_gate.py")
 
 
-@pytest.mark.parametrize("kernel", ["backports", pytest.param("sid", marks=before_release)])
+@before_release
+@pytest.mark.parametrize("kernel", ["backports", "sid"])
 def test_partitions_of_containers(
     guest: VirtualMachine, monkeypatch: pytest.MonkeyPatch, kernel: str
 ) -> None:
