@@ -109,7 +109,7 @@ async def test_a_value_of_another_release_stalls_and_leaves_what_is_in_force(
 
     await until(lambda: says(world, "Stalled", "True", "InvalidPolicy"), operator.log)
     conditions = (await world.policy_status(world.name("policy")))["conditions"]
-    wanted = "spec.mode: input should be 'Static', 'None' or 'Dynamic', not 'Elastic'"
+    wanted = "spec.mode: input should be 'Static', 'None', 'Dynamic' or 'Audit', not 'Elastic'"
     assert wanted in {one["message"] for one in conditions}
     assert await world.spec(node) == before
 

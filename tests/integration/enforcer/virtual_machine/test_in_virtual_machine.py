@@ -98,6 +98,7 @@ def test_cgroups_that_systemd_makes(guest: VirtualMachine) -> None:
     passes(replace(guest, systemd=True), f"{FOLDER}/guest_systemd.py")
 
 
+@before_release
 def test_processes_of_no_pod_under_systemd(vm: VirtualMachine) -> None:
     machine = Machine(sockets=2, cores=2, threads=1)
     guest = replace(vm, machine=machine, systemd=True)
