@@ -143,6 +143,11 @@ class Pass:
         return self.goal is None or bool(self.conflict)
 
     @property
+    def looks(self) -> bool:
+        """Whether containers are looked for: to be changed, or for what an audit reports."""
+        return self.audits or not self.rests
+
+    @property
     def left_alone(self) -> bool:
         """Whether the whole node was to be left as it is."""
         is_pinned = bool(self.conflict) and self.enforces

@@ -45,7 +45,7 @@ class Containers:
 
     def follow(self, one: Pass) -> None:
         """Find the containers, and ask for names."""
-        if (one.rests and not one.audits) or one.naming is None:
+        if not one.looks or one.naming is None:
             return
         if one.result.tree is not None:
             self._index.update(one.result.tree, one.naming)

@@ -49,8 +49,7 @@ class Devices:
         """Name the pods that there are; ask nothing while no assignment is enforced."""
         if one.unreadable is not None:
             return
-        rests = one.rests and not one.audits
-        if one.looked_for is None or rests or one.result.tree is None:
+        if one.looked_for is None or not one.looks or one.result.tree is None:
             self.kubelet.rest()
             return
         if one.topology is not self._machine[0]:
