@@ -1,19 +1,15 @@
 """Removes CFS limits and restores them; a file of the node records what they were."""
 
-import json
-import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from numapin_daemon import atomic_file
+from numapin_daemon import saved_values
 from numapin_enforcer.cfs_quota.plan import NO_OTHERS, QuotaPlan, plan_quotas
 from numapin_enforcer.cgroups.apply import Outcome, apply
 from numapin_enforcer.cgroups.errors import CgroupVanishedError
 from numapin_enforcer.cgroups.tree import CgroupTree, contains
 from numapin_enforcer.cgroups.write import Quota
-
-LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "quotas.json"
 
@@ -123,27 +119,27 @@ class LiftedQuotas:
         if limits == self._lifted:
             return
         content = {path: [one.quota_us, one.period_us] for path, one in limits.items()}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_file.replace(self._path, json.dumps(content).encode())
+        saved_values.save(self._path, content)
         self._lifted = dict(limits)
 
 
 def _read(path: Path, root: str) -> dict[str, Quota]:
-    """The saved limits of cgroups below `root`; none, and a log line, if the file is damaged.
+    """The saved limits of cgroups below `root`.
 
     Limits of a damaged file cannot be restored. If the folder cannot be read, it cannot be written
     either, and no limit will be removed.
     """
-    try:
-        content = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
-        found = {one: _quota(*limit) for one, limit in content.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        extra = {"file": path, "error": error}
-        LOG.warning("cannot read which CFS limits were removed; they stay removed", extra=extra)
-        return {}
+    found = saved_values.read(
+        path,
+        _parsed,
+        most_bytes=MOST_BYTES,
+        damaged="cannot read which CFS limits were removed; they stay removed",
+    )
     return {one: limit for one, limit in found.items() if _below(root, one)}
+
+
+def _parsed(content: Any) -> dict[str, Quota]:
+    return {one: _quota(*limit) for one, limit in content.items()}
 
 
 def _quota(quota_us: int, period_us: int) -> Quota:

@@ -1,16 +1,13 @@
 """What cgroups beside the kubelet's had, on disk before the first write to each."""
 
-import json
-import logging
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_daemon import atomic_file
+from numapin_daemon import saved_values
 from numapin_enforcer.host.cgroup_sets import Found
-
-LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "host-cgroups.json"
 
@@ -23,7 +20,12 @@ class FoundCgroups:
     def __init__(self, state_dir: Path, boot_id: str | None) -> None:
         """Read what earlier processes have saved in this boot: a boot makes all cgroups again."""
         self._path, self._boot_id = state_dir / FILE_NAME, boot_id
-        self.cgroups: Mapping[str, Found] = _read(self._path, boot_id)
+        self.cgroups: Mapping[str, Found] = saved_values.read(
+            self._path,
+            partial(_parsed, boot_id=boot_id),
+            most_bytes=MOST_BYTES,
+            damaged="cannot read which CPUs cgroups of the host had; they stay as is",
+        )
 
     def add(self, cgroups: Mapping[str, Found]) -> None:
         """Save what cgroups have; what was saved first stays.
@@ -45,12 +47,11 @@ class FoundCgroups:
             self._save(kept)
 
     def _save(self, cgroups: Mapping[str, Found]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "boot": self._boot_id,
             "cgroups": {path: _to_json(one) for path, one in sorted(cgroups.items())},
         }
-        atomic_file.replace(self._path, json.dumps(content).encode())
+        saved_values.save(self._path, content)
         self.cgroups = dict(cgroups)
 
 
@@ -68,16 +69,7 @@ def _of_json(one: Mapping[str, Any]) -> Found:
     )
 
 
-def _read(path: Path, boot_id: str | None) -> dict[str, Found]:
-    """What is saved of this boot; none, and a log line, if the file is damaged."""
-    try:
-        content = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
-        if content["boot"] != boot_id:
-            return {}
-        return {str(name): _of_json(one) for name, one in content["cgroups"].items()}
-    except FileNotFoundError:
+def _parsed(content: Any, boot_id: str | None) -> dict[str, Found]:
+    if content["boot"] != boot_id:
         return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        extra = {"file": path, "error": error}
-        LOG.warning("cannot read which CPUs cgroups of the host had; they stay as is", extra=extra)
-        return {}
+    return {str(name): _of_json(one) for name, one in content["cgroups"].items()}

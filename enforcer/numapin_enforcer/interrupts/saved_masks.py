@@ -1,16 +1,12 @@
 """What masks were before they were narrowed, in a file of the node."""
 
-import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_daemon import atomic_file
+from numapin_daemon import saved_values
 from numapin_enforcer.interrupts.plan import Saved
-
-LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "interrupts.json"
 
@@ -28,7 +24,12 @@ class SavedMasks:
     def __init__(self, state_dir: Path, boot_id: str | None) -> None:
         """Read what earlier processes have saved."""
         self._path, self._boot_id = state_dir / FILE_NAME, boot_id or ""
-        self.masks: Mapping[str, Saved] = self._read()
+        self.masks: Mapping[str, Saved] = saved_values.read(
+            self._path,
+            self._parsed,
+            most_bytes=MOST_BYTES,
+            damaged="cannot read which CPUs interrupts had; they stay narrowed",
+        )
 
     @staticmethod
     def exists(state_dir: Path) -> bool:
@@ -43,9 +44,8 @@ class SavedMasks:
         """
         if masks == self.masks:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         content = {"boot": self._boot_id, "masks": {k: _wire(one) for k, one in masks.items()}}
-        atomic_file.replace(self._path, json.dumps(content).encode())
+        saved_values.save(self._path, content)
         self.masks = dict(masks)
 
     def drop(self) -> None:
@@ -57,19 +57,10 @@ class SavedMasks:
         self._path.unlink(missing_ok=True)
         self.masks = {}
 
-    def _read(self) -> dict[str, Saved]:
-        """What is saved; none, and a log line, if the file is damaged."""
-        try:
-            content = json.loads(atomic_file.read(self._path, most_bytes=MOST_BYTES))
-            if content["boot"] != self._boot_id:
-                return {}
-            return {str(key): _saved(*one) for key, one in content["masks"].items()}
-        except FileNotFoundError:
+    def _parsed(self, content: Any) -> dict[str, Saved]:
+        if content["boot"] != self._boot_id:
             return {}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
-            extra = {"file": self._path, "error": e}
-            LOG.warning("cannot read which CPUs interrupts had; they stay narrowed", extra=extra)
-            return {}
+        return {str(key): _saved(*one) for key, one in content["masks"].items()}
 
 
 def _wire(one: Saved) -> list[Any]:

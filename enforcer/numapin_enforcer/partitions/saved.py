@@ -1,16 +1,12 @@
 """What cgroups had in the files of partitions before numapin wrote there, on disk."""
 
-import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from numapin_api.cpuset import CpuSet
-from numapin_daemon import atomic_file
+from numapin_daemon import saved_values
 from numapin_enforcer.partitions.plan import State
-
-LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "partitions.json"
 
@@ -24,7 +20,12 @@ class FoundPartitions:
     def __init__(self, state_dir: Path) -> None:
         """Read what earlier processes have saved."""
         self._path = state_dir / FILE_NAME
-        self.states: Mapping[str, State] = _read(self._path)
+        self.states: Mapping[str, State] = saved_values.read(
+            self._path,
+            _parsed,
+            most_bytes=MOST_BYTES,
+            damaged="what others had set of partitions is unreadable, and not restored",
+        )
 
     def keep(self, states: Mapping[str, State]) -> None:
         """Have just these saved.
@@ -34,25 +35,13 @@ class FoundPartitions:
         """
         if states == self.states:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         content = {path: [str(one.exclusive), one.partition] for path, one in states.items()}
-        atomic_file.replace(self._path, json.dumps(content).encode())
+        saved_values.save(self._path, content)
         self.states = dict(states)
 
 
-def _read(path: Path) -> dict[str, State]:
-    """What is saved; none, and a log line, if the file is damaged."""
-    try:
-        content = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
-        return {
-            str(one): State(CpuSet.parse(exclusive), str(partition))
-            for one, (exclusive, partition) in content.items()
-        }
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        extra = {"file": path, "error": error}
-        LOG.warning(
-            "what others had set of partitions is unreadable, and not restored", extra=extra
-        )
-        return {}
+def _parsed(content: Any) -> dict[str, State]:
+    return {
+        str(one): State(CpuSet.parse(exclusive), str(partition))
+        for one, (exclusive, partition) in content.items()
+    }

@@ -1,14 +1,12 @@
 """Binds cgroups to NUMA nodes: what they had before is saved first, and their memory must fit."""
 
-import json
-import logging
 import resource
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from numapin_api.cpuset import CpuSet, MemSet
-from numapin_daemon import atomic_file
+from numapin_daemon import saved_values
 from numapin_enforcer.cgroups.errors import CgroupError, error_of
 from numapin_enforcer.cgroups.memory.stat_files import read_free
 from numapin_enforcer.cgroups.memory.use import (
@@ -21,8 +19,6 @@ from numapin_enforcer.cgroups.memory.writes_during_moves import MoveGate
 from numapin_enforcer.cgroups.tree import Tree
 from numapin_enforcer.cgroups.tree_cache import CgroupFiles
 from numapin_enforcer.cgroups.write import Write
-
-LOG: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "mems.json"
 
@@ -48,7 +44,12 @@ class SavedMems:
     def __init__(self, state_dir: Path) -> None:
         """Read what earlier processes have saved."""
         self._path = state_dir / FILE_NAME
-        self.mems: Mapping[str, MemSet] = _read(self._path)
+        self.mems: Mapping[str, MemSet] = saved_values.read(
+            self._path,
+            _parsed,
+            most_bytes=MOST_BYTES,
+            damaged="cannot read which NUMA nodes containers had; they stay bound",
+        )
         """By cgroup; an empty set is "as the parent"."""
 
     def add(self, path: str, mems: MemSet) -> None:
@@ -71,9 +72,8 @@ class SavedMems:
             self._save(kept)
 
     def _save(self, mems: Mapping[str, MemSet]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         content = {path: str(one) for path, one in mems.items()}
-        atomic_file.replace(self._path, json.dumps(content).encode())
+        saved_values.save(self._path, content)
         self.mems = dict(mems)
 
 
@@ -137,14 +137,5 @@ def _not_saved(write: Write, error: OSError) -> CgroupError:
     return CgroupError(write.path, str(write.value), error.errno or 0, meaning)
 
 
-def _read(path: Path) -> dict[str, MemSet]:
-    """What is saved; none, and a log line, if the file is damaged."""
-    try:
-        content = json.loads(atomic_file.read(path, most_bytes=MOST_BYTES))
-        return {str(one): MemSet.parse(mems) for one, mems in content.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        extra = {"file": path, "error": error}
-        LOG.warning("cannot read which NUMA nodes containers had; they stay bound", extra=extra)
-        return {}
+def _parsed(content: Any) -> dict[str, MemSet]:
+    return {str(one): MemSet.parse(mems) for one, mems in content.items()}
