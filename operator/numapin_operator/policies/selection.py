@@ -1,25 +1,12 @@
-"""Which pods a policy selects, and which of its fields are supported. Does no I/O."""
+"""Which pods a policy selects. Does no I/O."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import get_args
 
-from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
+from numapin_api.cpupolicy import PodSelection
 from numapin_api.meta.matching import Labels, selects
-from numapin_api.meta.modes import Mode
 from numapin_api.meta.selectors import LabelSelector
 from numapin_operator.placement import PodView
-
-
-def unsupported_fields(spec: CpuPolicySpec) -> tuple[str, ...]:
-    """The fields whose value numapin does not support yet, each as `field: value`."""
-    supported = {
-        "mode": (spec.mode, get_args(Mode)),
-        "onUnsatisfiable": (spec.on_unsatisfiable, ("Share", "Evict", "Hold")),
-    }
-    return tuple(
-        f"{field}: {value}" for field, (value, known) in supported.items() if value not in known
-    )
 
 
 def mark_selected(

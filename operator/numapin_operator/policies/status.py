@@ -14,7 +14,6 @@ from numapin_api.text import cut_text, join_texts
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.in_force import has_answered
-from numapin_operator.policies.selection import unsupported_fields
 
 STALLED_NAMED: Final = 20
 CONFLICTS_NAMED: Final = 20
@@ -204,8 +203,8 @@ def policy_fault(policy: PolicyView) -> tuple[str, str] | None:
     """Why no node can follow this policy, as a reason and a message; None if nodes can."""
     if policy.problem is not None:
         return Reason.INVALID_POLICY, f"spec.{policy.problem}"
-    if fields := (*unsupported_fields(policy.spec), *policy.divided):
-        unsupported = ", ".join(f"spec.{field}" for field in fields)
+    if policy.divided:
+        unsupported = ", ".join(f"spec.{field}" for field in policy.divided)
         message = f"{unsupported} is not supported yet; what was in force stays in force"
         return Reason.UNSUPPORTED_FIELD, message
     return None

@@ -10,14 +10,13 @@ from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.meta.cel_rules import VALIDATIONS
 from numapin_api.schema.definitions import structural
 from numapin_cli.inputs.policy_rules import refused_fields
-from numapin_operator.policies.selection import unsupported_fields
 from support.values.policy_specs import BAD_POLICIES, GOOD_POLICIES
 
 
 def is_refused(spec: dict[str, Any]) -> bool:
     try:
         parsed = CpuPolicySpec.model_validate(spec, extra="forbid")
-        return any((*refused_fields(parsed), *unsupported_fields(parsed)))
+        return any(refused_fields(parsed))
     except ValidationError:
         return True
 

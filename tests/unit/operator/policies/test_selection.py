@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numapin_api.cpupolicy import CpuPolicySpec, PodSelection
+from numapin_api.cpupolicy import PodSelection
 from numapin_api.meta.matching import selects
 from numapin_api.meta.selectors import LabelSelector
-from numapin_operator.policies.selection import mark_selected, unsupported_fields
+from numapin_operator.policies.selection import mark_selected
 from support.values.operator import pod_view
 
 
@@ -97,19 +97,3 @@ def test_pods_of_confined_namespaces_are_never_selected() -> None:
 
 def test_without_selectors_every_pod_is_selected() -> None:
     assert all(pod.selected for pod in mark_selected(PodSelection(), [pod_view("a")], {}))
-
-
-@pytest.mark.parametrize(
-    ("spec", "named"),
-    [
-        ({}, ()),
-        ({"mode": "None"}, ()),
-        ({"onUnsatisfiable": "Evict"}, ()),
-        ({"mode": "Dynamic"}, ()),
-        ({"isolation": "Partition"}, ()),
-        ({"system": {"processes": "KeepOff"}}, ()),
-        ({"onUnsatisfiable": "Hold"}, ()),
-    ],
-)
-def test_unsupported_fields_are_named(spec: dict[str, Any], named: tuple[str, ...]) -> None:
-    assert unsupported_fields(CpuPolicySpec.model_validate(spec)) == named

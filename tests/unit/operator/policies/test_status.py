@@ -12,6 +12,7 @@ from numapin_operator.policies.status import (
     NodeOutcome,
     Phase,
     not_served,
+    policy_fault,
     policy_status,
     remarked,
     stalled,
@@ -221,3 +222,20 @@ def test_many_reasons_of_any_length_are_cut() -> None:
     assert message.endswith(("; and 199 more", "; and 198 more"))
     assert len(message) <= 4096
     assert [len(one.message) for one in status.stalled] == [1024] * 20
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"mode": "None"},
+        {"onUnsatisfiable": "Evict"},
+        {"mode": "Dynamic"},
+        {"isolation": "Partition"},
+        {"system": {"processes": "KeepOff"}},
+        {"onUnsatisfiable": "Hold"},
+    ],
+    ids=str,
+)
+def test_each_value_of_the_api_is_supported(spec: dict[str, Any]) -> None:
+    assert policy_fault(policy_view("mine", spec)) is None
