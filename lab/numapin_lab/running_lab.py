@@ -266,9 +266,14 @@ class RunningLab:
         return cpus
 
     def events(self, pod_name: str) -> list[dict[str, Any]]:
-        """The Events about a pod."""
-        selector = f"--field-selector=involvedObject.name={pod_name}"
-        items: list[dict[str, Any]] = self.kubectl.get("events", selector)["items"]
+        """The Events about the pod of this name, or about all that had it once it is gone."""
+        path = "jsonpath={.metadata.uid}"
+        uid = self.kubectl("get", "pod", pod_name, "--ignore-not-found", "-o", path)
+        selected = f"involvedObject.name={pod_name}"
+        if uid:
+            selected += f",involvedObject.uid={uid}"
+        found = self.kubectl.get("events", f"--field-selector={selected}")
+        items: list[dict[str, Any]] = found["items"]
         return items
 
     def clear(self) -> None:
