@@ -154,6 +154,12 @@ class Reason(StrEnum):
     )
     FORBIDDEN = "Forbidden", "The API server denied the operator permission to write."
 
+    ASSIGNMENT_CONTESTED = (
+        "AssignmentContested",
+        "Something else changes what the operator writes to the NodeAssignment, so it writes at "
+        "growing intervals.",
+    )
+
     # What a node needs.
     ENFORCER_UNKNOWN = (
         "EnforcerUnknown",

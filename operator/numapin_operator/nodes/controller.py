@@ -11,6 +11,7 @@ from numapin_client.errors import ClientError
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_operator.cluster import Cluster
 from numapin_operator.nodes.assignment_writer import AssignmentWriter
+from numapin_operator.nodes.contention import Contention, ContestedError
 from numapin_operator.nodes.decide import Decision, NodePicture
 from numapin_operator.nodes.decide.decision import NOTHING, Moment, NodeMemory
 from numapin_operator.nodes.decide.waits import with_waits
@@ -59,6 +60,7 @@ class Controller:
         self._claims = Claims(cluster, self._clock)
         self._rollout = Rollout(queue.add, state, outputs.statuses.sharing)
         self._writer = AssignmentWriter(cluster, state, self._clock)
+        self._contention = Contention()
         self._objects = NodeObjects(cluster, state)
         self._memory: dict[str, NodeMemory] = {}
         """By node; those of which nothing is remembered lack."""
@@ -68,7 +70,11 @@ class Controller:
 
         async def step(name: str) -> None:
             await leading.wait()
-            await self.reconcile(name)
+            try:
+                await self.reconcile(name)
+            except ContestedError as error:
+                self._stall(name, error.reason, str(error))
+                raise
 
         failed, most_seconds = self._outputs.log.failed, longest_backoff_seconds
         await self._queue.serve(step, failed, self._isolate, most_seconds)
@@ -103,7 +109,7 @@ class Controller:
         """Bring one node up to date; if it changed in between, read it and plan it again.
 
         Raises:
-            ClientError: its assignment cannot be written now.
+            ClientError: its assignment cannot be written now, or something else changes it.
         """
         for attempt in range(1, ATTEMPTS + 1):
             late = await self._absences.confirm(name)
@@ -111,6 +117,7 @@ class Controller:
             if await self._claims.read(picture):
                 picture = self._take_in(name, late)
             picture, decision = self._decide(picture)
+            self._contention.admit(picture, decision, self._clock.monotonic())
             try:
                 result = await self._writer.write(picture, decision)
             except ClientError as error:
@@ -125,6 +132,7 @@ class Controller:
                 self._settle(picture, decision)
                 self._outputs.assigned(replace(picture, assignment=result.assignment))
                 await self._objects.settle(name)
+                self._contention.note(picture, decision, result.after, self._clock.monotonic())
                 self._mind_late(name, late)
                 return
 

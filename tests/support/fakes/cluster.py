@@ -56,6 +56,7 @@ class FakeCluster:
     them; without `has_resource_topologies` there is no such kind.
     `held_patches` are what held pods were patched with.
     `node_objects` are the NodeReports and NodeTopologies, by kind and name; nothing watches them.
+    `webhook` changes each spec of an assignment before it is stored.
     `writes` counts writes of policies and assignments; `failures` are raised one by one by the next
     calls.
     """
@@ -86,6 +87,7 @@ class FakeCluster:
         self.budget = 1000
         self.writes = 0
         self.failures: list[ClientError] = []
+        self.webhook: Callable[[Body], Body] = lambda spec: spec
         self.before_write: Callable[[], None] = lambda: None
         self.before_evict: Callable[[], None] = lambda: None
 
@@ -158,7 +160,7 @@ class FakeCluster:
         if node.name in self.assignments:
             raise AlreadyExistsError(f"POST {node.name}", 409, {"reason": "AlreadyExists"})
         metadata = self._metadata(node.name, None) | {"generation": 1}
-        wire, _ = printed(spec, None, as_lines=as_lines)
+        wire = self.webhook(printed(spec, None, as_lines=as_lines)[0])
         self.assignments[node.name] = {"metadata": metadata, "spec": wire}
         return AssignmentView.decode(self.assignments[node.name])
 
@@ -177,7 +179,7 @@ class FakeCluster:
             "name": node.name,
             "ownerReferences": before.metadata.get("ownerReferences", ()),
         }
-        wire, _ = printed(spec, before, as_lines=as_lines)
+        wire = self.webhook(printed(spec, before, as_lines=as_lines)[0])
         if wire != held["spec"]:
             metadata["generation"] += 1
         self.assignments[before.name] = held | {"metadata": metadata, "spec": wire}
