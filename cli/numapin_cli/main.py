@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from numapin_cli.node_modes.usage import PAUSE, RESUME
 from numapin_cli.shells.command_line import option_names, subcommands
 from numapin_cli.shells.completion import COMPLETION
 from numapin_cli.subcommand import CommandError, Subcommand
@@ -36,6 +37,8 @@ SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
     GET,
     EXPLAIN,
     CHECK,
+    PAUSE,
+    RESUME,
     REPORT,
     COMPLETION,
 )

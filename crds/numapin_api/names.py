@@ -64,6 +64,11 @@ PREFER_NEAR_ANNOTATION: Final = f"{GROUP}/prefer-near"
 REQUIRE_NEAR_ANNOTATION: Final = f"{GROUP}/require-near"
 """On pods: places such as `net/ens1f0`, where the policy allows it; see docs/operator.md."""
 
+NODE_MODE_ANNOTATION: Final = f"{GROUP}/node-mode"
+PAUSED: Final = "Paused"
+RELEASED: Final = "Released"
+"""On Nodes: nothing changes there, or no policy selects them; see docs/operator.md."""
+
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "numapin"
 """On NodeResourceTopologies that numapin writes; see docs/scheduling.md."""

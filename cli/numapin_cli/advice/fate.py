@@ -13,6 +13,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_cli.what_if import Foreseen, followed
 from numapin_operator.nodes.decide import Decision, NodePicture, decide
+from numapin_operator.nodes.decide.decision import OnPausedNode
 from numapin_operator.nodes.moves.changes import planned_moves
 from numapin_operator.nodes.moves.steps import MOST_NOTICE
 from numapin_operator.placement import (
@@ -166,8 +167,10 @@ def _waiting(decision: Decision, uid: str) -> Fate | None:
     return None
 
 
-def _fate_of(one: Waiting) -> Fate:
+def _fate_of(one: Waiting | OnPausedNode) -> Fate:
     match one:
+        case OnPausedNode():
+            return Fate(Standing.NOT_PLANNED, Reason.NODE_PAUSED, one.why)
         case Queued():
             return _queued(one)
         case Unaccepted():

@@ -36,6 +36,9 @@ def explain_node(
     """Explain a node whose pods are all in the state; see `foresee` for `now`."""
     base = Explanation(f"node {name}", "", False, name)
     ranked = state.policies_of(name)
+    if not ranked and (node := state.nodes.get(name)) is not None and node.released:
+        ends = f"it was released by hand; numapin resume {name} puts it under its policy again"
+        return replace(base, verdict="is released", is_well=True, why=(ends,))
     if not ranked:
         facts = tuple(_not_selecting(state, name))
         why = ("no CpuPolicy selects it; every container runs as without numapin",)
@@ -56,6 +59,9 @@ def explain_node(
     if outcome.phase is Phase.IN_FORCE and reported.is_ready:
         return replace(base, verdict="has the policy in force", is_well=True, facts=facts)
     reason = outcome.reason if outcome.phase is not Phase.IN_FORCE else reported.readiness
+    if outcome.reason == Reason.NODE_PAUSED:
+        base = replace(base, why=(*base.why, f"numapin resume {name} ends that"))
+        return replace(base, verdict="is paused", reason=reason, facts=facts)
     verdict = {
         Phase.STALLED: "is stalled: a person must act",
         Phase.NOT_SERVED: "is not served: no enforcer is expected to answer",

@@ -6,6 +6,7 @@ Does no I/O.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from numapin_api.names import NODE_MODE_ANNOTATION
 from numapin_operator.observe.pods.mirror_pods import MIRROR_ANNOTATION
 from numapin_operator.observe.resource_slices import STANDARD
 
@@ -18,7 +19,7 @@ LEFT_OUT: Final = (
     "environment variables, commands and arguments of containers (of numapin's own containers, the"
     " arguments are in it, with the values of those that may hold a credential masked)",
     "volumes, image names and image pull secrets of pods that are not numapin's",
-    f"annotations, except {MIRROR_ANNOTATION}; managedFields",
+    f"annotations, except {MIRROR_ANNOTATION} and {NODE_MODE_ANNOTATION}; managedFields",
     "addresses, machine IDs and images of Nodes",
     "the parameters of ResourceClaims",
 )
@@ -37,7 +38,7 @@ _METADATA: Final[Shape] = {
     "labels": None,
     "finalizers": None,
     "ownerReferences": _OWNERS,
-    "annotations": {MIRROR_ANNOTATION: None},
+    "annotations": {MIRROR_ANNOTATION: None, NODE_MODE_ANNOTATION: None},
 }
 _RESOURCES: Final[Shape] = {
     "requests": None,

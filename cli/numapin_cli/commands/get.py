@@ -27,7 +27,8 @@ from numapin_cli.numa_free import Found, in_objects, on_server
 from numapin_cli.scripting.documents import document
 from numapin_cli.subcommand import CommandError, UsageError
 from numapin_client.client import ApiClient
-from numapin_client.resources import NODE_ASSIGNMENTS, NODES
+from numapin_client.resources import NODE_ASSIGNMENTS, NODES, Key
+from numapin_operator.observe.node_mode import node_mode
 
 _LINE: Final = 10_000
 """Columns of `-o wide`: each node stays on one line."""
@@ -128,7 +129,11 @@ def _listed_text(options: Namespace, rows: Sequence[NodeRow]) -> str:
 def _listed_document(options: Namespace, rows: Sequence[NodeRow]) -> dict[str, Any]:
     if options.summary:
         return {"policies": [one.to_json() for one in summaries(rows)]}
-    return {"nodes": [row.document or NodeState(row.name).to_json() for row in rows]}
+    return {
+        "nodes": [
+            row.document or NodeState(row.name, node_mode=row.node_mode).to_json() for row in rows
+        ]
+    }
 
 
 def _is_filtered(options: Namespace) -> bool:
@@ -148,7 +153,9 @@ async def _read_named(options: Namespace, client: ApiClient) -> list[NodeState]:
     say_notes(parts.notes.values())
     numa_nodes = await together(on_server(reader, name) for name in found)
     say_notes(why for _, why in numa_nodes if why)
-    return _states(options.nodes, found, dict(zip(found, numa_nodes, strict=True)))
+    nodes = await together(reader.one_if_allowed(NODES, Key(name)) for name in options.nodes)
+    states = _states(options.nodes, found, dict(zip(found, numa_nodes, strict=True)))
+    return _with_modes(states, {one.name: one for one in nodes if one is not None})
 
 
 def _named_in_files(options: Namespace, objects: Objects) -> list[NodeState]:
@@ -157,7 +164,15 @@ def _named_in_files(options: Namespace, objects: Objects) -> list[NodeState]:
         _check_exists(name, {*found, *nodes})
     numa_nodes = {name: in_objects(objects, name) for name in options.nodes if name in nodes}
     say_notes(why for _, why in numa_nodes.values() if why)
-    return _states(options.nodes, found, numa_nodes)
+    return _with_modes(_states(options.nodes, found, numa_nodes), nodes)
+
+
+def _with_modes(states: Iterable[NodeState], nodes: Mapping[str, Manifest]) -> list[NodeState]:
+    """The nodes as the annotations of their Nodes have them, as far as these may be read."""
+    return [
+        replace(one, node_mode=node_mode(nodes[one.name].metadata)) if one.name in nodes else one
+        for one in states
+    ]
 
 
 def _check_exists(name: str, known: set[str]) -> None:

@@ -59,9 +59,11 @@ def _columns(headings: Iterable[str], *, no_wrap: bool = False) -> Table:
 
 
 def _readiness(row: NodeRow) -> Text:
+    apart = row.node_mode.lower()
     if not row.is_governed:
-        return plain("-")
-    return plain(row.readiness, "" if row.is_ready else "yellow")
+        return plain(apart or "-")
+    shown = f"{row.readiness}, {apart}" if apart else row.readiness
+    return plain(shown, "" if row.is_ready and not apart else "yellow")
 
 
 def draw_overview(overview: Overview) -> RenderableType:

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from numapin_api.names import PAUSED, RELEASED
 from numapin_api.quantity import format_bytes
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec
 from numapin_cli.drawing.plan import (
@@ -32,12 +33,16 @@ def draw_node(state: NodeState, *, wide: bool) -> RenderableType:
 def _heading(state: NodeState) -> Iterator[RenderableType]:
     heading = Text.assemble(("Node ", "bold"), plain(state.name, "bold"), ": ")
     if state.view is None:
-        yield heading.append("no policy governs it; every container runs as without numapin")
+        text = "no policy governs it; every container runs as without numapin"
+        released = f"it is released (numapin resume {state.name} ends that); {text}"
+        yield heading.append_text(plain(released if state.node_mode == RELEASED else text))
         return
     heading.append_text(plain(f"policy {state.policy or '(none)'}, mode {state.mode}, "))
     yield heading.append_text(
         plain("in force", "green") if state.is_ready else plain(state.readiness, "yellow")
     )
+    if state.node_mode == PAUSED:
+        yield plain(f"  Paused: nothing changes there until numapin resume {state.name}.", "yellow")
     if state.problem:
         yield plain(f"  {state.problem}", "yellow")
     elif state.ready is not None and not state.is_ready and state.ready.message:

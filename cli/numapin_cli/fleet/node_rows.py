@@ -5,10 +5,12 @@ Does no I/O.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from numapin_api.conditions.reasons import Reason
 from numapin_api.cpuset import CpuSet
+from numapin_api.names import PAUSED
 from numapin_cli.live.node_state import NodeState
 from numapin_cli.near_names import did_you_mean
 from numapin_cli.subcommand import CommandError
@@ -31,6 +33,7 @@ class NodeRow:
         has_pools: whether its CPUs are divided: a mode is in force.
         readiness: `True`, why not, or empty if no policy governs it.
         message: says more about that.
+        node_mode: `Paused` or `Released` by the annotation of its Node; empty without it.
         document: the node for scripts; empty unless it was asked for.
     """
 
@@ -48,6 +51,7 @@ class NodeRow:
     is_ready: bool = False
     readiness: str = ""
     message: str = ""
+    node_mode: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -72,14 +76,27 @@ class NodeRow:
             is_ready=state.is_ready,
             readiness=state.readiness,
             message=state.problem or (ready.message if ready else ""),
+            node_mode=state.node_mode,
             document=state.to_json() if with_document else {},
         )
+
+    def of_node(self, mode: str) -> "NodeRow":
+        """The line with the mode of its Node."""
+        document = {**self.document, "nodeMode": mode or None} if self.document else {}
+        return replace(self, node_mode=mode, document=document)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a policy governs the node, and nothing of it is changed."""
+        return self.is_governed and self.node_mode == PAUSED
 
     @property
     def state(self) -> str:
         """In which state the node is, as summaries count it."""
+        if self.is_paused:
+            return Reason.NODE_PAUSED
         if not self.is_governed:
-            return UNGOVERNED
+            return self.node_mode or UNGOVERNED
         return READY if self.is_ready else self.readiness
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numapin_api.conditions.reasons import Reason
+from numapin_api.names import PAUSED, RELEASED
 from numapin_api.quantity import plural
 from numapin_api.text import first_texts
 from numapin_cli.advice.policies import explain_policy
@@ -17,6 +18,9 @@ from numapin_operator.observe.records import PolicyView
 
 _NAMED: Final = 3
 _MEANINGS: Final = {str(one): one.meaning for one in Reason}
+
+_APART: Final = {PAUSED: "nothing changes there", RELEASED: "no policy governs it"}
+"""What it means that a node is paused or released by a person."""
 
 Json = dict[str, Any]
 
@@ -75,8 +79,9 @@ class Overview:
 
     @property
     def waited_for(self) -> list[NodeRow]:
-        """The lines of the nodes that a policy governs and that can be served."""
-        return [row for row in self.rows if row.is_governed and row.name not in self.away]
+        """The lines of the nodes that a policy governs, that can be served and are not paused."""
+        governed = (row for row in self.rows if row.is_governed and not row.is_paused)
+        return [row for row in governed if row.name not in self.away]
 
     @property
     def states(self) -> Mapping[str, int]:
@@ -125,6 +130,10 @@ class Overview:
             what = f"{plural(len(away), 'node')} cannot be served: {_named(away)}"
             reasons = sorted({self.away[name] for name in away})
             yield Concern(f"{what} ({', '.join(reasons)})", "kubectl get nodes", is_ready=True)
+        for mode, meaning in _APART.items():
+            if rows := [row.name for row in self.rows if row.node_mode == mode]:
+                what = f"{plural(len(rows), 'node')} {mode.lower()}: {_named(rows)}; {meaning}"
+                yield Concern(what, f"numapin resume {rows[0]}", is_ready=True)
         if refused := [row for row in self.rows if row.refused]:
             count = sum(row.refused for row in refused)
             what = f"{plural(count, 'pod')} refused on {plural(len(refused), 'node')}"

@@ -1,6 +1,7 @@
 """Reads the lines of all nodes, from an API server or from files, without holding all objects."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from numapin_api.names import CPU_POLICY_KIND, NODE_ASSIGNMENT_KIND
 from numapin_cli.fleet.label_selector import Selector
@@ -12,8 +13,22 @@ from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.reader import Reader
 from numapin_client.errors import ForbiddenError
 from numapin_client.resources import CPU_POLICIES, NODES
+from numapin_operator.observe.node_mode import node_mode
 
 Labels = Mapping[str, str]
+Json = Mapping[str, Any]
+
+
+class _Node(NamedTuple):
+    """What lines need of a Node."""
+
+    name: str
+    labels: Labels
+    mode: str = ""
+
+    @classmethod
+    def of(cls, metadata: Json) -> "_Node":
+        return cls(metadata["name"], section(metadata, "labels"), node_mode(metadata))
 
 
 class FleetReader:
@@ -40,12 +55,12 @@ class FleetReader:
         else:
             found = await self.parts.each(self._row)
         try:
-            labels = await self._reader.labels(NODES)
+            nodes = await self._reader.metadata(NODES, _Node.of)
         except ForbiddenError:
             if selector.requirements:
                 raise
-            labels = {}
-        return _selected(found, labels, selector)
+            nodes = []
+        return _selected(found, nodes, selector)
 
     async def policies(self) -> list[str]:
         """The names of all policies; none if they may not be listed."""
@@ -64,9 +79,8 @@ def rows_in_files(
         NodeRow.of(NodeState.decode(one.content), with_document=with_documents)
         for one in objects.of(NODE_ASSIGNMENT_KIND).values()
     ]
-    nodes = objects.of("Node").items()
-    labels = {name: section(one.metadata, "labels") for name, one in nodes}
-    return _selected(found, labels, selector)
+    nodes = [_Node.of(one.metadata) for one in objects.of("Node").values()]
+    return _selected(found, nodes, selector)
 
 
 def policies_in_files(objects: Objects) -> Iterable[str]:
@@ -74,11 +88,12 @@ def policies_in_files(objects: Objects) -> Iterable[str]:
     return objects.of(CPU_POLICY_KIND)
 
 
-def _selected(
-    rows: Sequence[NodeRow], labels: Mapping[str, Labels], selector: Selector
-) -> list[NodeRow]:
+def _selected(rows: Sequence[NodeRow], nodes: Iterable[_Node], selector: Selector) -> list[NodeRow]:
     """The lines of the nodes with such labels; one with a NodeAssignment alone has none."""
-    by_name = {row.name: row for row in rows}
-    names = sorted({*by_name, *labels})
-    chosen = (name for name in names if selector.selects(labels.get(name, {})))
-    return [by_name.get(name) or NodeRow.of(NodeState(name)) for name in chosen]
+    by_name, known = {row.name: row for row in rows}, {one.name: one for one in nodes}
+    found = (known.get(name, _Node(name, {})) for name in sorted({*by_name, *known}))
+    return [
+        (by_name.get(one.name) or NodeRow.of(NodeState(one.name))).of_node(one.mode)
+        for one in found
+        if selector.selects(one.labels)
+    ]

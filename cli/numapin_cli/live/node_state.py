@@ -35,6 +35,7 @@ class NodeState:
         status: the whole status.
         problem: why the object cannot be read; empty if it can.
         numa_nodes: what its NUMA nodes offer and have left; empty if that is not known.
+        node_mode: `Paused` or `Released` by the annotation of its Node; empty without it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class NodeState:
     status: NodeAssignmentStatus = field(default_factory=NodeAssignmentStatus)
     problem: str = ""
     numa_nodes: Mapping[int, NumaAmounts] = field(default_factory=dict)
+    node_mode: str = ""
 
     @classmethod
     def decode(cls, content: Mapping[str, Any]) -> "NodeState":
@@ -134,6 +136,7 @@ class NodeState:
             "node": self.name,
             "policy": self.policy or None,
             "mode": self.mode or None,
+            "nodeMode": self.node_mode or None,
             "ready": self.is_ready,
             "reason": self.problem or (self.ready.reason if self.ready else None),
             "message": self.ready.message if self.ready else "",

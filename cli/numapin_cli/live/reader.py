@@ -101,9 +101,14 @@ class Reader:
 
     async def labels(self, resource: Resource) -> dict[str, Mapping[str, str]]:
         """The labels of every object of a resource that has no namespaces, by its name."""
+        return dict(
+            await self.metadata(resource, lambda one: (one["name"], one.get("labels") or {}))
+        )
+
+    async def metadata(self, resource: Resource, made: Callable[[Json], T]) -> list[T]:
+        """What is made of the metadata of each object of a resource; nothing else is read."""
         source = Source(resource, metadata_only=True)
-        listed = await self._listed(source, lambda one: one["metadata"])
-        return {one["name"]: one.get("labels") or {} for one in listed}
+        return await self._listed(source, lambda one: made(one["metadata"]))
 
     async def names_if_allowed(self, resource: Resource, namespace: str = "") -> list[Key]:
         """The same; none if they may not be listed."""

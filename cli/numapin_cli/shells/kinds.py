@@ -17,7 +17,7 @@ def wanted_kinds(line: CommandLine) -> tuple[str, ...]:
         return of_option.get(line.option.dest, ())
     if line.current.startswith("-"):
         return ()
-    if line.command == "get":
+    if line.command in {"get", "pause", "resume"}:
         return (NODE,)
     return tuple(kind for kind in _of_target(line) if kind in _TARGETS.get(line.command, ()))
 

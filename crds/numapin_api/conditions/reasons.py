@@ -138,6 +138,11 @@ class Reason(StrEnum):
         "No enforcer has reported on the node's assignment for 5 minutes; it is not waited for.",
     )
 
+    NODE_PAUSED = (
+        "NodePaused",
+        "An annotation of the Node has everything there stay as it is; it is not waited for.",
+    )
+
     # What a CpuPolicy needs.
     NO_NODES_SELECTED = "NoNodesSelected", "The selector of the policy matches no node."
     OVERRULED = "Overruled", "Other policies take precedence on every node that this one selects."

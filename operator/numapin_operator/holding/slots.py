@@ -65,6 +65,8 @@ def _closed(picture: NodePicture) -> str:
     node, assignment = picture.node, picture.assignment
     if node is None or node.not_served is not None:
         return "it is not ready"
+    if node.paused:
+        return "it is paused"
     if picture.release_at is not None:
         return "its CPUs are about to be given back"
     if assignment is None or assignment.topology is None or assignment.spec.pools is None:

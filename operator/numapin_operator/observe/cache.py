@@ -390,7 +390,8 @@ class ClusterState:
 
     def _node_changed(self, name: str) -> None:
         node = self.nodes.get(name)
-        if self._ranking.node_changed(name, node.labels if node else None):
+        is_open = node is not None and not node.released
+        if self._ranking.node_changed(name, node.labels if node and is_open else None):
             self.ranking_changed({name})
         self._note_release_delay(name)
         self.wake(name)

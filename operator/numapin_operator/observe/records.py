@@ -17,6 +17,7 @@ from numapin_api.quantity import QuantityError
 from numapin_api.status.policy import CpuPolicyStatus
 from numapin_operator.observe.holding.node_rules import Taint, taints_of
 from numapin_operator.observe.invalid_policy import remaining_spec, valid_delay
+from numapin_operator.observe.node_mode import is_released, why_paused
 from numapin_operator.observe.node_status import (
     allocatable,
     json_object,
@@ -37,6 +38,8 @@ class NodeView:
         not_served: why no enforcer can be expected to answer there now; else None.
         allocatable: what it offers to pods; None if it does not say so.
         taints: those that keep pods away, with that of a node that is cordoned.
+        paused: why nothing may be changed there; empty if it may.
+        released: whether no policy may select it.
     """
 
     name: str
@@ -47,6 +50,8 @@ class NodeView:
     not_served: Reason | None = None
     allocatable: Allocatable | None = None
     taints: tuple[Taint, ...] = ()
+    paused: str = ""
+    released: bool = False
 
     @classmethod
     def decode(cls, body: Json) -> "NodeView":
@@ -67,6 +72,8 @@ class NodeView:
             not_served=not_served(json_object(body, "status")),
             allocatable=offered,
             taints=taints_of(json_object(body, "spec")),
+            paused=why_paused(metadata),
+            released=is_released(metadata),
         )
 
 

@@ -84,7 +84,7 @@ class Rollout:
         following = followed(assignment)
         if following is None:
             self._applied.pop(node, None)
-        if governing is None:
+        if governing is None or self._is_paused(node):
             self._leave(node)
             return
         turns = self._join(node, governing)
@@ -194,6 +194,8 @@ class Rollout:
         turns = Turns((policy.uid, policy.generation))
         governed = self._state.governed_nodes(policy.name)
         for node in governed:
+            if self._is_paused(node):
+                continue
             assignment, is_changing = self._state.assignments.get(node), self._is_changing(node)
             turns.note(node, is_changing=is_changing)
             following = followed(assignment)
@@ -206,6 +208,11 @@ class Rollout:
         if policy.status.observed_generation == policy.generation:
             turns.stalled.update(one.node for one in policy.status.stalled if one.node in governed)
         return turns
+
+    def _is_paused(self, node: str) -> bool:
+        """Whether a node keeps what it has: it has no turn, and takes none from others."""
+        view = self._state.nodes.get(node)
+        return view is not None and bool(view.paused)
 
     def _is_changing(self, node: str) -> bool:
         """Whether a node that is waited for has settings that its enforcer has not answered."""

@@ -256,7 +256,7 @@ def _ready(nodes: PolicyNodes) -> Verdict:
         ConditionType.READY,
         True,
         Reason.NO_NODES_SELECTED,
-        "no node has the labels that nodeSelector or nodes demands",
+        "no node has the labels that nodeSelector or nodes demands, or all that do are Released",
     )
 
 

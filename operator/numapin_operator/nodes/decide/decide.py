@@ -21,6 +21,7 @@ from numapin_operator.nodes.decide.returning import (
 )
 from numapin_operator.nodes.decide.waits import with_times
 from numapin_operator.nodes.moves.steps import advanced, move_rules, next_step_at
+from numapin_operator.nodes.pausing import unless_paused
 from numapin_operator.observe.assignments.view import AssignmentView
 from numapin_operator.observe.records import NodeView, PolicyView
 from numapin_operator.placement import (
@@ -40,7 +41,8 @@ from numapin_operator.policies.status import NodeOutcome, policy_fault, stalled
 
 def decide(picture: NodePicture) -> Decision:
     """Decide the next write to a node's assignment. Equal input gives equal output."""
-    return with_times(picture, _without_old_release(picture, _decide(picture)))
+    decision = _without_old_release(picture, _decide(picture))
+    return with_times(picture, unless_paused(picture, decision))
 
 
 def _without_old_release(picture: NodePicture, decision: Decision) -> Decision:

@@ -176,6 +176,19 @@ class NodePicture:
         return since + VANISHED_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class OnPausedNode:
+    """A pod about which nothing is decided because its node is paused.
+
+    Attributes:
+        pod: the pod that waits.
+        why: why the node is paused.
+    """
+
+    pod: PodView
+    why: str
+
+
 class Write(Enum):
     """The write that a NodeAssignment needs."""
 
@@ -193,8 +206,8 @@ class Decision:
         write: the write that the NodeAssignment needs.
         spec: for CREATE and REPLACE; else None.
         outcome: None if no policy governs the node.
-        waiting: pods that wait for ending or moving ones, for their kubelet, or until it is known
-            which devices they have.
+        waiting: pods that wait for ending or moving ones, for their kubelet, until it is known
+            which devices they have, or until their node is paused no more.
         again_at: when to decide again although nothing has happened, by the monotonic clock; None
             if that is not needed.
         releasing: the assignment is deleted once the enforcer has released the node.
@@ -205,13 +218,13 @@ class Decision:
     write: Write
     spec: NodeAssignmentSpec | None = None
     outcome: NodeOutcome | None = None
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[Waiting | OnPausedNode, ...] = ()
     again_at: float | None = None
     releasing: bool = False
     overdue: bool = False
     memory: NodeMemory = NOTHING
 
     @property
-    def told_waiting(self) -> Iterator[Queued | Unaccepted]:
+    def told_waiting(self) -> Iterator[Queued | Unaccepted | OnPausedNode]:
         """The pods that are told that they wait; a wait for devices is too short for that."""
         return (one for one in self.waiting if not isinstance(one, AwaitsDevices))

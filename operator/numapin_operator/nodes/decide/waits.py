@@ -185,14 +185,15 @@ def released(picture: NodePicture, memory: NodeMemory) -> NodeMemory:
     """What is remembered, with the release of the node as its picture begins, edits or ends it.
 
     The time begins when an operator first sees it and is written to the assignment, where the next
-    operator finds it. A policy that wants the node again, able to be put in force or not, ends it:
-    what is then still written counts no more, and the next release has its whole delay.
+    operator finds it. A policy that wants the node again, able to be put in force or not, ends it,
+    and so does a pause of the node: what is then still written counts no more, and the next release
+    has its whole delay.
     """
     assignment, now = picture.assignment, picture.now
     if picture.node is None or assignment is None or assignment.spec.pools is None:
         return replace(memory, release=None, void_release=None)
     written = assignment.spec.release_at
-    if is_wanted(picture):
+    if is_wanted(picture) or picture.node.paused:
         return replace(memory, release=None, void_release=written or memory.void_release)
     if now is None:
         return memory

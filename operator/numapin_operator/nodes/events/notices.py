@@ -15,11 +15,13 @@ from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignm
 from numapin_api.text import first_texts, join_texts
 from numapin_api.topology import Topology
 from numapin_operator.cluster import PodEvent
-from numapin_operator.nodes.decide.decision import DEVICES_SECONDS
+from numapin_operator.nodes.decide.decision import DEVICES_SECONDS, OnPausedNode
 from numapin_operator.placement import PodView, Queued, Unaccepted, is_driver, why_near
 
 NAMED_LENGTH: Final = 256
 """Characters of resources that an Event names."""
+
+_PAUSED: Final = "it runs on shared CPUs until its node is paused no more"
 
 NAMED_PODS: Final = 5
 """Pods that an Event names; of more it says how many there are."""
@@ -121,7 +123,7 @@ def _was_granted(pod: PodView, container: str) -> bool:
     return any(one.granted and not one.ended for one in pod.containers if one.name == container)
 
 
-def notice_of_waiting(waiting: Queued | Unaccepted) -> PodEvent:
+def notice_of_waiting(waiting: Queued | Unaccepted | OnPausedNode) -> PodEvent:
     """The Event about a pod that waits; pods of other namespaces are counted, not named.
 
     A restarted operator does not know whom it has told, so the Event is posted once.
@@ -131,6 +133,8 @@ def notice_of_waiting(waiting: Queued | Unaccepted) -> PodEvent:
         is_moved = bool(waiting.moving)
         reason = Reason.WAITING_FOR_MOVES if is_moved else Reason.WAITING_FOR_ENDING_PODS
         what = _wanted(waiting)
+    elif isinstance(waiting, OnPausedNode):
+        reason, what = Reason.NODE_PAUSED, f"{_PAUSED}: {waiting.why}"
     else:
         reason, what = Reason.WAITING_FOR_KUBELET, _overcommitment(waiting)
     return PodEvent(pod.namespace, pod.name, pod.uid, reason, what, is_warning=False, is_once=True)

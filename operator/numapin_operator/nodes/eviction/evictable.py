@@ -40,13 +40,14 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     """The pods of a node that must be evicted, by all that is known now.
 
     The newest spec refuses it, the governing policy selects it and says `Evict`, it exists, it has
-    not ended, and nothing protects it. While the kubelet pins containers, no spec is in force.
+    not ended, and nothing protects it. While the kubelet pins containers, no spec is in force. On a
+    paused node nothing changes.
     """
     assignment = state.assignments.get(node)
     if assignment is None or not assignment.spec.refused or kubelet_pins(assignment):
         return
-    governing = state.governing(node)
-    if governing is None or not evicts(governing):
+    governing, view = state.governing(node), state.nodes.get(node)
+    if governing is None or not evicts(governing) or (view is not None and view.paused):
         return
     followed = assignment.spec.policy
     if followed is None or not is_state(followed, governing):

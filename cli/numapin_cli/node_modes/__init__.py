@@ -1,0 +1,1 @@
+"""Nodes that are paused, released and resumed by an annotation."""
