@@ -111,9 +111,10 @@ class HostKeeper:
         await self._ask_systemd(one)
         await asyncio.to_thread(self._save, one)
         one.targets = targets(self._may_be_written(one), one.cgroups, wanted, every)
-        drifts = tuple(self._drifts(one))
+        drifts = self._drifts(one)
         if await self._tell_systemd(one):
             one.cgroups = await asyncio.to_thread(self._files.read, wanted.pod_trees)
+            drifts = self._drifts(one) | drifts  # others may have written meanwhile
         await asyncio.to_thread(self._write, one)
         return self._end(one, drifts)
 
@@ -172,17 +173,17 @@ class HostKeeper:
             if path in one.allowed or (one.wanted.exclusive and path in one.saved)
         }
 
-    def _drifts(self, one: _Round) -> list[Drift]:
-        """What had its set, must still have it, and does not."""
-        drifts = []
+    def _drifts(self, one: _Round) -> dict[str, Drift]:
+        """What had its set, must still have it, and does not, by path."""
+        drifts = {}
         for path, meant in one.targets.items() if one.wanted.exclusive else ():
-            now, allowed = one.cgroups[path], one.allowed.get(path)
-            if self._in_force.get(path) != (now.id, meant) or not now.has_cpuset:
+            now, allowed = one.cgroups.get(path), one.allowed.get(path)
+            if now is None or self._in_force.get(path) != (now.id, meant) or not now.has_cpuset:
                 continue
             has = now.cpus if now.cpus != meant or allowed is None else allowed
             if has != meant:
                 sets = ((has or one.every, MemSet()), (meant, MemSet()))
-                drifts.append(Drift(path, *sets, is_of_host=True))
+                drifts[path] = Drift(path, *sets, is_of_host=True)
         return drifts
 
     async def _tell_systemd(self, one: _Round) -> bool:
@@ -236,7 +237,7 @@ class HostKeeper:
                 raise
             self._files.write(path, every)
 
-    def _end(self, one: _Round, drifts: tuple[Drift, ...]) -> Look:
+    def _end(self, one: _Round, drifts: Mapping[str, Drift]) -> Look:
         done = {path for path, cpus in one.targets.items() if self._has(one, path, cpus)}
         self._in_force = {
             path: (one.cgroups[path].id, one.targets[path])
@@ -249,16 +250,15 @@ class HostKeeper:
         return Look(
             CpuSet.union(now.effective_cpus for now in one.cgroups.values()),
             tuple(one.problems),
-            drifts,
+            tuple(drifts.values()),
             tuple(sorted(one.cgroups)),
         )
 
-    def _changed_since(self, one: _Round, drifts: tuple[Drift, ...]) -> Iterator[str]:
+    def _changed_since(self, one: _Round, drifts: Mapping[str, Drift]) -> Iterator[str]:
         """What had its set when the round began, and others have changed since: a drift to come."""
-        counted = {drift.path for drift in drifts}
         for path, cpus in one.targets.items():
             now, had = one.cgroups.get(path), self._in_force.get(path)
-            if now is not None and had == (now.id, cpus) and path not in counted:
+            if now is not None and had == (now.id, cpus) and path not in drifts:
                 yield path
 
     def _has(self, one: _Round, path: str, cpus: CpuSet) -> bool:

@@ -153,6 +153,18 @@ async def test_a_write_amid_a_look_is_counted_by_the_next(node: Node, host: Fake
     assert [[one.path for one in look.drifts] for look in looks] == [[], ["user.slice"], []]
 
 
+async def test_a_write_while_systemd_is_told_of_another_is_counted(
+    node: Node, host: FakeHost
+) -> None:
+    await node.keep_off("2-3")
+    host.set_property("system.slice", EVERY)
+    host.before_read[host.reads + 2] = lambda: host.write("user.slice", EVERY)
+    await node.clock.advance(CHECK_SECONDS)
+    look = await node.keep_off("2-3")
+    assert sorted(one.path for one in look.drifts) == ["system.slice", "user.slice"]
+    assert host.sets["user.slice"] == "0-1,4-7"
+
+
 async def test_systemd_is_asked_no_more_than_needed(node: Node, host: FakeHost) -> None:
     await node.keep_off("2-3")
     host.calls.clear()
