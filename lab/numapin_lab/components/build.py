@@ -21,6 +21,7 @@ from numapin_lab.components.catalog import (
     KREW,
     KUBE_ROUTER,
     KUBE_SCORE,
+    TOPOLOGY_UPDATER,
     Component,
     Found,
     cache_folder,
@@ -39,6 +40,7 @@ _VARIABLES = {
     KUBE_SCORE.name: "main.version",
     KREW.name: "sigs.k8s.io/krew/internal/version.gitTag",
     KUBE_ROUTER.name: "github.com/cloudnativelabs/kube-router/v2/pkg/version.Version",
+    TOPOLOGY_UPDATER.name: "sigs.k8s.io/node-feature-discovery/pkg/version.version",
 }
 """The variable of a program that holds its version with the leading v."""
 

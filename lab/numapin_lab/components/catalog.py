@@ -27,6 +27,7 @@ KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
 KUBE_ROUTER_MODULE = LAB_MODULE / "kube-router"
 SCHEDULER_MODULE = LAB_MODULE / "scheduler-plugins"
 COLLECTOR_MODULE = LAB_MODULE / "collector"
+NFD_MODULE = LAB_MODULE / "node-feature-discovery"
 OTHER_KUBERNETES = LAB_MODULE / "kubernetes"
 """Has a module for each release that can be chosen instead of the lab's own."""
 
@@ -145,6 +146,13 @@ TOPOLOGY_SCHEDULER = Component(
     "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
     "sigs.k8s.io/scheduler-plugins",
 )
+TOPOLOGY_UPDATER = Component(
+    "nfd-topology-updater",
+    NFD_MODULE,
+    "sigs.k8s.io/node-feature-discovery/cmd/nfd-topology-updater",
+    "sigs.k8s.io/node-feature-discovery",
+    floor=(0, 18, 0),
+)
 COLLECTOR = Component("otelcol", COLLECTOR_MODULE, ".", "go.opentelemetry.io/collector/otelcol")
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
@@ -165,6 +173,7 @@ COMPONENTS: Mapping[str, Component] = {
         KUBE_ROUTER,
         COLLECTOR,
         TOPOLOGY_SCHEDULER,
+        TOPOLOGY_UPDATER,
     )
 }
 TOOLS = tuple(
@@ -177,6 +186,7 @@ TOOLS = tuple(
         KUBE_ROUTER,
         COLLECTOR,
         TOPOLOGY_SCHEDULER,
+        TOPOLOGY_UPDATER,
     )
 )
 """No part of a cluster; single tests use them."""
