@@ -5,15 +5,23 @@ from typing import Any
 
 import pytest
 
+from numapin_api.hardware.restore import restore_topology
 from numapin_cli.main import main
 from numapin_lab.cluster import Cluster
 from numapin_lab.devices.process import DriverProcess
-from numapin_lab.devices.slices import claim, device_class, resource_slice, with_claim
+from numapin_lab.devices.slices import Json, claim, device_class, resource_slice, with_claim
 from numapin_lab.running_lab import RunningLab, pod, policy
 
 DRIVER = "gpu.example.com"
-NUMA = "resource.kubernetes.io/numaNode"
-GPUS = {"gpu-0": {NUMA: {"int": 0}}, "gpu-1": {NUMA: {"int": 7}}, "gpu-2": {}}
+STANDARD = "resource.kubernetes.io"
+NUMA, ROOT = f"{STANDARD}/numaNode", f"{STANDARD}/pcieRoot"
+FIRST_ROOT = "pci0000:00"
+GPUS: Json = {
+    "gpu-0": {NUMA: {"int": 0}},
+    "gpu-1": {NUMA: {"int": 7}},
+    "gpu-2": {},
+    "gpu-3": {ROOT: {"string": FIRST_ROOT}},
+}
 """The node has NUMA node 0 alone: what the driver says of the second one is wrong."""
 
 pytestmark = pytest.mark.from_source("the DRA driver is a process of the machine")
@@ -41,9 +49,14 @@ def node(lab: RunningLab, driver: DriverProcess) -> Iterator[RunningLab]:
 
 def near(name: str, device: str) -> tuple[dict[str, Any], ...]:
     """A pod with a claim for one device of the driver, by its attribute."""
-    has = '"numaNode" in device.attributes["resource.kubernetes.io"]'
-    of = 'device.attributes["resource.kubernetes.io"].numaNode'
-    wanted = {"gpu-0": f"{has} && {of} == 0", "gpu-1": f"{has} && {of} == 7", "gpu-2": f"!({has})"}
+    of = f'device.attributes["{STANDARD}"]'
+    has, has_root = f'"numaNode" in {of}', f'"pcieRoot" in {of}'
+    wanted = {
+        "gpu-0": f"{has} && {of}.numaNode == 0",
+        "gpu-1": f"{has} && {of}.numaNode == 7",
+        "gpu-2": f"!({has}) && !({has_root})",
+        "gpu-3": has_root,
+    }
     return claim(name, DRIVER, wanted[device]), with_claim(pod(name, cpu="1"), name)
 
 
@@ -64,9 +77,30 @@ def test_a_pod_with_a_claim_is_placed_at_once(
     (entry,) = node.wait_in_force().spec.containers
     assert (entry.pod, str(entry.cpus)) == ("one", "1")
     assert "chosen without" not in notes(node, "one")
-    kubeconfig = str(node.cluster.plane.kubeconfig)
-    main(["explain", "pod", "one", "-n", "default", "--kubeconfig", kubeconfig])
-    assert said.format(node=node.node) in " ".join(capsys.readouterr().out.split())
+    assert said.format(node=node.node) in explained(node, "one", capsys)
+
+
+def test_a_device_is_where_the_node_reports_its_root_complex(
+    node: RunningLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A machine without PCI has none."""
+    node.apply(*near("one", "gpu-3"))
+    node.wait_running("one")
+    status = node.wait_in_force().status
+    assert status is not None
+    assert status.topology is not None
+    roots = {one.name: one.numa_nodes for one in restore_topology(status.topology).pci_roots}
+    place = ", near no NUMA node that is known"
+    if FIRST_ROOT in roots:
+        place = f" on NUMA node {roots[FIRST_ROOT]}, near its CPUs"
+    said = f"1 gpu.example.com ({node.node}/gpu-3){place}"
+    assert said in explained(node, "one", capsys)
+
+
+def explained(lab: RunningLab, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    kubeconfig = str(lab.cluster.plane.kubeconfig)
+    main(["explain", "pod", name, "-n", "default", "--kubeconfig", kubeconfig])
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_a_pod_is_placed_without_a_device_that_no_slice_has_and_told(node: RunningLab) -> None:

@@ -1,7 +1,11 @@
 """ResourceClaims on a real API server: which of them are for CPUs, and what the operator does."""
 
+from dataclasses import replace
+
 import pytest
 
+from numapin_api.cpuset import MemSet
+from numapin_api.topology import PciRoot
 from numapin_client.resources import Json
 from support.real.operators.operator_process import OperatorProcess, until
 from support.real.operators.operator_scenes import holds, plan
@@ -71,7 +75,8 @@ async def test_a_pod_waits_for_the_allocation_of_its_claim_and_others_do_not(
             id="the newest generation",
         ),
         pytest.param([("", {}, {NUMA: {"int": 1}})], "8-9", id="of no node"),
-        pytest.param([("node", {}, {ROOT: {"string": "pci0000:3a"}})], "2-3", id="no such root"),
+        pytest.param([("node", {}, {ROOT: {"string": "pci0000:3a"}})], "8-9", id="its root"),
+        pytest.param([("node", {}, {ROOT: {"string": "pci0000:5d"}})], "2-3", id="no such root"),
     ],
 )
 async def test_a_pod_is_placed_near_the_device_of_its_claim(
@@ -84,7 +89,8 @@ async def test_a_pod_is_placed_near_the_device_of_its_claim(
     other = (await world.add_node("other")).name
     await world.put_policy(NEAR_BOTH, "policy")
     await until(lambda: world.spec(node), operator.log)
-    await world.enforce(node, topology=machine(16, numa_nodes=2))
+    roots = (PciRoot("pci0000:00", MemSet((0,))), PciRoot("pci0000:3a", MemSet((1,))))
+    await world.enforce(node, topology=replace(machine(16, numa_nodes=2), pci_roots=roots))
     for where, pool, attributes in slices:
         await world.publish({"node": node, "other": other, "": ""}[where], pool, attributes)
     claim = await world.add_claim("gpu", "gpu.example")
