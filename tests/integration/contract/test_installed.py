@@ -18,6 +18,7 @@ from numapin_lab.controlplane.kubectl import Kubectl
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, request_token
 from numapin_lab.errors import LabError
+from support.suite.left_out import since_kubernetes
 
 ROOT = Path(__file__).parents[3]
 SPEC = {
@@ -309,5 +310,9 @@ def test_the_operator_decides_and_cannot_reach_further(
         installed("create", "-f", "-", operator, text=_manifest("x", "CpuPolicy", {}))
 
 
-def test_the_examples_are_accepted(installed: Kubectl) -> None:
-    installed("apply", "--dry-run=server", "-f", str(ROOT / "examples"))
+@pytest.mark.parametrize(
+    "folder",
+    [".", pytest.param("devices", marks=since_kubernetes("1.34"))],  # resource.k8s.io/v1
+)
+def test_the_examples_are_accepted(installed: Kubectl, folder: str) -> None:
+    installed("apply", "--dry-run=server", "-f", str(ROOT / "examples" / folder))
