@@ -17,6 +17,7 @@ _OPTIONS: tuple[Json, ...] = (
     {"distributeCPUsAcrossCores": True},
     {"alignBySocket": True},
 )
+_RESOURCES = ("example.com/gpu", "example.com/nic")
 _POLICIES = ("None", "BestEffort", "BestEffort", "Restricted", "SingleNUMANode")
 
 
@@ -25,11 +26,13 @@ def guess(seed: str) -> Json:
     chance = random.Random(seed)
     machine = _machine(chance)
     policy = _policy(chance, machine)
+    steps = list(_steps(chance, machine, has_memory="memory" in policy))
     return {
         "name": seed,
         "machine": machine,
         "policy": policy,
-        "steps": list(_steps(chance, machine, has_memory="memory" in policy)),
+        "steps": steps,
+        "devices": _devices(random.Random(f"{seed} devices"), machine, steps),
     }
 
 
@@ -155,3 +158,31 @@ def _give_budget(chance: random.Random, spec: Json) -> None:
         whole = f"{int(whole) * 1000 + 500}m"
     budget = {"cpu": whole, "memory": f"{mib + chance.choice((0, 0, 256))}Mi"}
     spec["resources"] = {"requests": budget, "limits": budget}
+
+
+def _devices(chance: random.Random, machine: Json, steps: list[Json]) -> Json:
+    """Devices of up to two resources, which containers of `steps` request from then on.
+
+    Pods with pod-level resources request none: in pod scope the kubelet gives these devices when
+    their containers start, and not when it admits them.
+    """
+    ids = [one["id"] for one in machine["numaNodes"]]
+    found = {}
+    for resource in _RESOURCES[: chance.choice((0, 0, 0, 1, 1, 2))]:
+        count = chance.randint(1, 8)
+        sizes = [chance.choice((0, 1, 1, 1, 1, min(2, len(ids)))) for _ in range(count)]
+        found[resource] = [
+            {"id": f"d{number}", "numaNodes": sorted(chance.sample(ids, size))}
+            | ({"healthy": False} if chance.random() < 0.1 else {})
+            for number, size in enumerate(sizes)
+        ]
+    pods = [step["add"]["spec"] for step in steps if "add" in step]
+    for spec in [one for one in pods if "resources" not in one]:
+        for each in spec["initContainers"] + spec["containers"]:
+            for resource in found:
+                if chance.random() < 0.4:
+                    wanted = {resource: str(chance.randint(1, 3))}
+                    each["resources"] = {
+                        kind: amounts | wanted for kind, amounts in each["resources"].items()
+                    }
+    return found

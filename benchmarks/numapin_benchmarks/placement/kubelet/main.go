@@ -2,7 +2,8 @@
 //
 // It reads one scenario a line on standard input (the machine inline under "topology") and writes one
 // answer a line, in the form that `numapin simulate` uses, with "nanoseconds" beside each added pod.
-// Only exported constructors of Kubernetes are called; logs are discarded and the state files lie
+// Only exported constructors of Kubernetes are called, but for the one in devices.go; logs are
+// discarded and the state files lie
 // in TMPDIR, which whoever asks puts in memory, so that the managers' own work is what is measured,
 // and removes, so that nothing is left of a program that hangs and is killed.
 package main

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
@@ -41,9 +42,10 @@ type block struct {
 }
 
 type binding struct {
-	CPUs   string  `json:"cpus"`
-	Mems   string  `json:"mems"`
-	Memory []block `json:"memory"`
+	CPUs    string              `json:"cpus"`
+	Mems    string              `json:"mems"`
+	Memory  []block             `json:"memory"`
+	Devices map[string][]string `json:"devices,omitempty"`
 }
 
 type result struct {
@@ -61,13 +63,17 @@ type answered struct {
 	Error string   `json:"error,omitempty"`
 }
 
-// managers are the kubelet's three, wired as the kubelet wires them.
+// managers are the kubelet's own, wired as the kubelet wires them; without devices there is no
+// manager for them.
 type managers struct {
 	topology topologymanager.Manager
+	devices  *devicemanager.ManagerImpl
 	cpu      cpumanager.Manager
 	memory   memorymanager.Manager
 	active   []*v1.Pod
 }
+
+func (m *managers) pods() []*v1.Pod { return m.active }
 
 func answer(ctx context.Context, asked scenario) (given answered) {
 	given.Name = asked.Name
@@ -87,6 +93,9 @@ func answer(ctx context.Context, asked scenario) (given answered) {
 		given.Error = err.Error()
 		return given
 	}
+	if m.devices != nil {
+		defer m.devices.Stop(klog.FromContext(ctx))
+	}
 	for _, each := range asked.Steps {
 		given.Steps = append(given.Steps, m.step(each))
 	}
@@ -100,11 +109,16 @@ func start(ctx context.Context, asked scenario, folder string) (*managers, error
 	}
 	m := &managers{}
 	m.topology, err = topologymanager.NewManager(
-		info.Topology, topologyPolicies[asked.Policy.Topology.Policy], asked.Policy.scope(), asked.Policy.topologyOptions())
+		info.Topology, topologyPolicies[asked.Policy.Topology.Policy], asked.Policy.scope(), asked.Policy.topologyOptions(len(info.Topology)))
 	if err != nil {
 		return nil, err
 	}
 	logger := klog.FromContext(ctx)
+	if len(asked.Devices) > 0 {
+		if err := m.startDevices(ctx, asked, info.Topology, folder); err != nil {
+			return nil, err
+		}
+	}
 	specific, err := cpuset.Parse(asked.Policy.Reserved.CPUs)
 	if err != nil {
 		return nil, err
@@ -119,8 +133,7 @@ func start(ctx context.Context, asked scenario, folder string) (*managers, error
 	if err != nil {
 		return nil, err
 	}
-	active := func() []*v1.Pod { return m.active }
-	if err := m.cpu.Start(ctx, active, ready{}, noStatus{}, noRuntime{}, containermap.NewContainerMap()); err != nil {
+	if err := m.cpu.Start(ctx, m.pods, ready{}, noStatus{}, noRuntime{}, containermap.NewContainerMap()); err != nil {
 		return nil, err
 	}
 	m.topology.AddHintProvider(logger, m.cpu)
@@ -136,7 +149,7 @@ func start(ctx context.Context, asked scenario, folder string) (*managers, error
 	if err != nil {
 		return nil, err
 	}
-	if err := m.memory.Start(ctx, active, ready{}, noStatus{}, noRuntime{}, containermap.NewContainerMap()); err != nil {
+	if err := m.memory.Start(ctx, m.pods, ready{}, noStatus{}, noRuntime{}, containermap.NewContainerMap()); err != nil {
 		return nil, err
 	}
 	m.topology.AddHintProvider(logger, m.memory)
@@ -176,6 +189,9 @@ func (m *managers) forget(uid types.UID) {
 	nobody := &v1.Pod{}
 	m.cpu.GetPodTopologyHints(nobody)
 	m.memory.GetPodTopologyHints(nobody)
+	if m.devices != nil {
+		m.devices.UpdateAllocatedDevices()
+	}
 }
 
 func (m *managers) shared() string {
@@ -193,7 +209,10 @@ func (m *managers) bindings(pod *v1.Pod) map[string]binding {
 			mems = mems.Union(cpuset.New(each.NUMAAffinity...))
 		}
 		own.Mems = mems.String()
-		if own.CPUs != "" || own.Mems != "" {
+		if m.devices != nil {
+			own.Devices = m.devicesOf(uid, container.Name)
+		}
+		if own.CPUs != "" || own.Mems != "" || len(own.Devices) > 0 {
 			found[container.Name] = own
 		}
 	}

@@ -13,10 +13,11 @@ import (
 )
 
 type scenario struct {
-	Name     string  `json:"name"`
-	Topology machine `json:"topology"`
-	Policy   policy  `json:"policy"`
-	Steps    []step  `json:"steps"`
+	Name     string              `json:"name"`
+	Topology machine             `json:"topology"`
+	Policy   policy              `json:"policy"`
+	Devices  map[string][]device `json:"devices"`
+	Steps    []step              `json:"steps"`
 }
 
 type step struct {
@@ -45,10 +46,9 @@ type policy struct {
 	} `json:"reserved"`
 	Options  map[string]bool `json:"options"`
 	Topology struct {
-		Policy                string `json:"policy"`
-		Scope                 string `json:"scope"`
-		PreferClosest         bool   `json:"preferClosestNUMANodes"`
-		MaxAllowableNUMANodes int    `json:"maxAllowableNUMANodes"`
+		Policy        string `json:"policy"`
+		Scope         string `json:"scope"`
+		PreferClosest bool   `json:"preferClosestNUMANodes"`
 	} `json:"topology"`
 	Memory struct {
 		Policy   string `json:"policy"`
@@ -79,13 +79,14 @@ func (p policy) cpuOptions() map[string]string {
 	return options
 }
 
-func (p policy) topologyOptions() map[string]string {
+// topologyOptions let the managers work on as many NUMA nodes as there are, as our planner does.
+func (p policy) topologyOptions(numaNodes int) map[string]string {
 	options := map[string]string{}
 	if p.Topology.PreferClosest {
 		options["prefer-closest-numa-nodes"] = "true"
 	}
-	if p.Topology.MaxAllowableNUMANodes > 8 {
-		options["max-allowable-numa-nodes"] = strconv.Itoa(p.Topology.MaxAllowableNUMANodes)
+	if numaNodes > 8 {
+		options["max-allowable-numa-nodes"] = strconv.Itoa(numaNodes)
 	}
 	return options
 }

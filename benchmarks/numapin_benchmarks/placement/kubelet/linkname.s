@@ -1,0 +1,1 @@
+// It lets devices.go declare a function without a body.
