@@ -135,7 +135,7 @@ def let_start(lab: RunningVmLab, *names: str) -> None:
 def test_cpus_memory_and_huge_pages_follow_the_device(node: RunningVmLab) -> None:
     """Before a release the pods are not held, so that device and CPUs are chosen amid a start."""
     begun_there, is_hurried = 0, BEFORE_RELEASE in os.environ
-    for turn in range(turns := rounds(2, before_release=25)):
+    for turn in range(turns := rounds(1, before_release=25)):
         names = (f"left-{turn}", f"right-{turn}")
         if is_hurried:
             node.apply(*map(beside_device, names))
