@@ -11,7 +11,7 @@ import pytest
 
 from numapin_api import names
 from numapin_client.client import connect
-from numapin_client.errors import NotFoundError
+from numapin_client.errors import ConflictError, NotFoundError
 from numapin_client.login.kubeconfig import kubeconfig_login
 from numapin_client.resources import LEASES, NODE_REPORTS, NODES, PODS, Json, Key
 from numapin_daemon.clock import SystemClock
@@ -34,15 +34,16 @@ def audit(world: RealWorld) -> Audit:
 
 
 async def refuse(world: RealWorld, operator: OperatorProcess, node: str) -> None:
-    """Have a pod told that it was refused; then it is gone."""
-    told = Key((await world.add_pod(node, "told", "7")).pod, "default")
+    """Have a pod told that it was refused; then it is gone, with what it took of the node."""
+    pod = await world.add_pod(node, "told", "7")
+    told = Key(pod.pod, "default")
 
     async def is_told() -> bool:
         found = (await world.admin.get(PODS, told))["metadata"]
         return names.REFUSED_ANNOTATION in (found.get("annotations") or {})
 
     await until(is_told, operator.log)
-    await world.admin.delete(PODS, told)
+    await world.delete_pod(pod)
 
 
 async def edit(world: RealWorld, policy: str, spec: Json, running: dict[str, str]) -> None:
@@ -140,6 +141,13 @@ async def write_behind_a_watch(world: RealWorld, folder: Path) -> None:
             assert await operator.stop() == 0, operator.log.read_text()[-4000:]
 
 
+async def mark(marker: Marker, node: str, beat: Beat) -> None:
+    """Report a silent enforcer, as often as the operator's other writes come between."""
+    while True:
+        with suppress(ConflictError):
+            return await marker.mark(node, beat)
+
+
 async def mark_a_silent_enforcer(world: RealWorld) -> None:
     """What the operator does when an enforcer has not renewed its Lease for its duration."""
     node = (await world.add_node("silent")).name
@@ -150,12 +158,12 @@ async def mark_a_silent_enforcer(world: RealWorld) -> None:
     login = kubeconfig_login(str(world.operator_kubeconfig))
     async with connect(login, user_agent="numapin-operator") as api:
         marker = Marker(api, names.NAMESPACE, REPORTER, SystemClock())
-        await marker.mark(node, beat)
+        await mark(marker, node, beat)
         ready = find((await world.assignment(node))["status"]["conditions"])
         assert ready == ("Unknown", "EnforcerUnknown")
         said = {"status": {"conditions": enforcer_status(1)["conditions"]}}
         await world.admin.merge_patch(NODE_REPORTS, Key(node), said, subresource="status")
-        await marker.mark(node, beat)
+        await mark(marker, node, beat)
     report = await world.admin.get(NODE_REPORTS, Key(node))
     assert find(report["status"]["conditions"]) == ("Unknown", "EnforcerUnknown")
 
