@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from numapin_cli.node_modes.release_usage import RELEASE
 from numapin_cli.node_modes.usage import PAUSE, RESUME
 from numapin_cli.shells.command_line import option_names, subcommands
 from numapin_cli.shells.completion import COMPLETION
@@ -39,6 +40,7 @@ SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
     CHECK,
     PAUSE,
     RESUME,
+    RELEASE,
     REPORT,
     COMPLETION,
 )
