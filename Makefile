@@ -20,7 +20,7 @@ $(VENV)/.ready: pyproject.toml
 check: setup  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy crds daemon client operator enforcer cli lab campaigns benchmarks tests examples release
+	$(BIN)/mypy crds daemon client operator enforcer cli page lab campaigns benchmarks tests examples release
 	$(BIN)/lint-imports
 
 format: setup  ## let ruff rewrite the sources
@@ -57,7 +57,7 @@ system:
 test: setup system  ## set up and run the tests, but for those that before-release runs as well
 	PYTHONPATH=tests $(BIN)/python -m support.suite.streams --durations=30 --durations-min=5
 
-BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine
+BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine integration/page
 
 before-release: setup system  ## run the tests that make test leaves out, but for those of steps, systemd and newer-kernel (an hour)
 	NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(addprefix tests/,$(BEFORE_RELEASE))

@@ -20,7 +20,7 @@ from typing import Final
 from numapin_benchmarks.surroundings import load, progress
 
 ROOT: Final = Path(__file__).parents[2]
-SOURCES: Final = ("crds", "daemon", "client", "operator", "enforcer", "cli")
+SOURCES: Final = ("crds", "daemon", "client", "operator", "enforcer", "cli", "page")
 COMMANDS: Final = (
     "--version",
     "--help",

@@ -20,12 +20,13 @@ from numapin_cli.shells.completion import COMPLETION
 from numapin_cli.subcommand import CommandError, Subcommand
 from numapin_cli.usage.check import CHECK
 from numapin_cli.usage.explain import EXPLAIN
-from numapin_cli.usage.get import GET
+from numapin_cli.usage.live.get import GET
+from numapin_cli.usage.live.serve import SERVE
+from numapin_cli.usage.live.status import STATUS
 from numapin_cli.usage.migrate import MIGRATE
 from numapin_cli.usage.plan import PLAN
 from numapin_cli.usage.report import REPORT
 from numapin_cli.usage.simulate import SIMULATE
-from numapin_cli.usage.status import STATUS
 from numapin_cli.usage.topology import TOPOLOGY
 from numapin_daemon.version import VERSION
 
@@ -37,6 +38,7 @@ SUBCOMMANDS: Final[tuple[Subcommand, ...]] = (
     STATUS,
     GET,
     EXPLAIN,
+    SERVE,
     CHECK,
     PAUSE,
     RESUME,

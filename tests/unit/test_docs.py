@@ -19,7 +19,7 @@ OTHER_PAGES = [Path("CHANGELOG.md"), *(path.relative_to(TOP) for path in TOP.glo
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(
-    r"(?<![\w/.~-])(?:benchmarks|campaigns|cli|client|crds|daemon|docs|enforcer|examples|lab|manifests|operator|tests)"
+    r"(?<![\w/.~-])(?:benchmarks|campaigns|cli|client|crds|daemon|docs|enforcer|examples|lab|manifests|operator|page|tests)"
     r"/[\w./*-]*[\w*]"
 )
 MODULE = re.compile(r"-m (numapin_\w+(?:\.\w+)*)")

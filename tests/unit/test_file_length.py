@@ -5,7 +5,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MOST_LINES = 300
 FOLDERS = (
-    *("crds", "daemon", "client", "operator", "enforcer", "cli", "lab", "campaigns"),
+    *("crds", "daemon", "client", "operator", "enforcer", "cli", "page", "lab"),
+    "campaigns",
     *("benchmarks", "examples", "release", "tests"),
 )
 GENERATED = (

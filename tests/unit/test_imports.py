@@ -20,7 +20,7 @@ MARK = "Does no I/O."
 """The last words of the docstring of a module that does none, in a room where others do."""
 
 
-PRODUCT = ("crds", "daemon", "client", "operator", "enforcer", "cli")
+PRODUCT = ("crds", "daemon", "client", "operator", "enforcer", "cli", "page")
 PACKAGES = (*PRODUCT, "lab", "campaigns", "benchmarks")
 TOPS = (*PACKAGES, "tests")
 MOST_MODULES = dict.fromkeys(TOPS, 14) | dict.fromkeys(PRODUCT, 9)

@@ -52,7 +52,7 @@ def main() -> None:
         try:
             assert served.stdout is not None
             found = next(one for line in served.stdout if (one := re.search(r"http://\S+", line)))
-            files = _written(Path(folder), found[0])
+            files = write_files(Path(folder), found[0])
             for command in COMMANDS:
                 progress(f"{command}, load {load()}")
                 rows.append(f"{command:32} {_measured(command.format(**files), files)}")
@@ -61,7 +61,7 @@ def main() -> None:
     print("\n".join(rows))
 
 
-def _written(folder: Path, server: str) -> dict[str, str]:
+def write_files(folder: Path, server: str) -> dict[str, str]:
     """The files that the commands are given."""
     context = {"cluster": "it", "user": ""}
     kubeconfig = {

@@ -3,13 +3,17 @@
     python -m numapin_benchmarks.fleet.server --nodes N --pods P
 
 `P` pods run on each node, two of them with CPUs of their own. Prints its address and serves until
-it is ended. It answers lists in chunks, with the field selectors that the commands use.
+it is ended. It answers lists in chunks, with the field selectors that the commands use. A watch
+delivers what is posted: `POST /report/NODE` makes the enforcer of a node report drift.
 """
 
 import argparse
 import json
 import re
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -86,8 +90,8 @@ def assignment(number: int, pods: int) -> Json:
     return {"metadata": _metadata("assignment", number), "spec": spec, "status": {}}
 
 
-def report(number: int) -> Json:
-    """A NodeReport by which all is in force."""
+def report(number: int, drift: int = 0) -> Json:
+    """A NodeReport by which all is in force, after so many changes of others."""
     seen = {"uid": f"assignment-{number:05}", "generation": 1}
     conditions = [
         {"type": kind, "status": status, "reason": reason, "message": "", "observedGeneration": 1}
@@ -97,7 +101,8 @@ def report(number: int) -> Json:
             ("Stalled", "False", "NotStalled"),
         )
     ]
-    status = {"conditions": conditions, "observed": seen, "enforced": seen}
+    status: Json = {"conditions": conditions, "observed": seen, "enforced": seen}
+    status |= {"driftCount": drift} if drift else {}
     return {"metadata": _metadata("report", number), "status": status}
 
 
@@ -136,6 +141,8 @@ class Served:
 
     def __init__(self, nodes: int, pods: int) -> None:
         self.pods = pods
+        self.version, self.changes = 1, list[Json]()
+        self.changed = threading.Condition()
         self.resources: Mapping[str, tuple[int, Callable[[int], Json]]] = {
             "nodes": (nodes, node),
             "pods": (nodes * pods, lambda one: pod(*divmod(one, pods))),
@@ -162,11 +169,35 @@ class Served:
             return None
         return self.resources[above][1](int(number[0]))
 
+    def drift(self, name: str) -> None:
+        """Have a node report one more change of others, as an event of NodeReports."""
+        with self.changed:
+            self.version += 1
+            body = report(int(name.rpartition("-")[2]), self.version - 1)
+            body["metadata"]["resourceVersion"] = str(self.version)
+            self.changes.append({"type": "MODIFIED", "object": body})
+            self.changed.notify_all()
+
+    def following(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        """The events of a watch, until its time is over."""
+        events = self.changes if path.endswith("/nodereports") else []
+        sent = int(query.get("resourceVersion") or 1) - 1
+        end = time.monotonic() + float(query.get("timeoutSeconds") or 300)
+        while (left := end - time.monotonic()) > 0:
+            with self.changed:
+                if len(events) <= sent:
+                    self.changed.wait(left)
+                new = events[sent:]
+            yield from new
+            sent += len(new)
+
     def _list(self, query: Mapping[str, str], count: int, made: Callable[[int], Json]) -> Json:
         begin, end = self._selected(query.get("fieldSelector", ""), count)
         first = int(query.get("continue") or begin)
         last = min(end, first + int(query.get("limit") or count))
-        metadata = {"resourceVersion": "1"} | ({"continue": str(last)} if last < end else {})
+        metadata = {"resourceVersion": str(self.version)} | (
+            {"continue": str(last)} if last < end else {}
+        )
         return {"metadata": metadata, "items": [made(one) for one in range(first, last)]}
 
     def _selected(self, selector: str, count: int) -> tuple[int, int]:
@@ -190,6 +221,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request."""
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        if query.get("watch"):
+            self._watch(url.path, query)
+            return
         metadata_only = "PartialObjectMetadata" in self.headers.get("Accept", "")
         found = self._served.answer(url.path, query, metadata_only=metadata_only)
         body = b"404 page not found\n" if found is None else json.dumps(found).encode()
@@ -198,6 +232,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """Carry out what is posted."""
+        self._served.drift(self.path.rpartition("/")[2])
+        self.send_response(204)
+        self.end_headers()
+
+    def _watch(self, path: str, query: Mapping[str, str]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        with suppress(OSError):
+            for event in self._served.following(path, query):
+                self.wfile.write(json.dumps(event).encode() + b"\n")
+                self.wfile.flush()
+        self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""

@@ -18,10 +18,9 @@ from numapin_cli.drawing.plan import (
     draw_refusals,
     draw_refused_resizes,
     holders_of,
-    memory_text,
 )
 from numapin_cli.drawing.text import plain, section
-from numapin_cli.live.node_state import NodeState
+from numapin_cli.live.node_state import NodeState, memory_text
 from numapin_operator.placement import CPU, Amount, NumaAmounts
 
 

@@ -7,36 +7,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from numapin_api.hardware.compact import LOCAL_CLASSES
+from numapin_api.hardware.compact import LOCAL_CLASSES, class_name
 from numapin_api.text import first_texts
 from numapin_api.topology import DeviceName, PciDevice
 from numapin_cli.drawing.text import plain, section
-
-_CLASS_NAMES: Final = {
-    "0106": "SATA",
-    "0107": "SAS",
-    "0108": "NVMe",
-    "01": "storage",
-    "0200": "Ethernet",
-    "0207": "InfiniBand",
-    "02": "network",
-    "03": "display / GPU",
-    "04": "multimedia",
-    "05": "memory",
-    "06": "bridge",
-    "07": "communication",
-    "08": "system",
-    "0b40": "co-processor",
-    "0b": "processor",
-    "0c03": "USB",
-    "0c06": "InfiniBand",
-    "0c": "serial bus",
-    "10": "encryption",
-    "11": "signal processing",
-    "12": "accelerator",
-    "40": "co-processor",
-}
-"""Names of classes and base classes. Source: the PCI Code and ID Assignment Specification."""
 
 _ADDRESSES_SHOWN: Final = 8
 _NAMES_SHOWN: Final = 4
@@ -65,11 +39,6 @@ def draw_pci(devices: Iterable[PciDevice], names: Iterable[DeviceName]) -> Itera
             table.add_row(Text(label, "green"), str(len(members)), name, _addresses(members, named))
             label = ""
     yield from section("PCI devices", table)
-
-
-def class_name(pci_class: str) -> str:
-    """The name of the class, else of its base class, else the number."""
-    return _CLASS_NAMES.get(pci_class) or _CLASS_NAMES.get(pci_class[:2]) or f"0x{pci_class}"
 
 
 def _addresses(devices: list[PciDevice], named: Mapping[str, Sequence[str]]) -> Text:

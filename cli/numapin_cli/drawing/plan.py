@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from numapin_api.cpuset import CpuSet
-from numapin_api.quantity import format_bytes
 from numapin_api.schema.plain_assignment import ContainerAssignment, NodeAssignmentSpec, Refusal
 from numapin_api.topology import Topology
 from numapin_cli.drawing.machine import core_list, draw_boxes
 from numapin_cli.drawing.text import plain, section
+from numapin_cli.live.node_state import memory_text
 from numapin_operator.placement import PodView
 
 _LETTERS: Final = ascii_uppercase + ascii_lowercase
@@ -93,15 +93,6 @@ def cpus_text(entry: ContainerAssignment) -> str:
     """The CPUs of a container, and whether it shares them with others of its pod."""
     shared = bool(entry.cpus) and not entry.exclusive
     return f"{entry.cpus} (within the pod)" if shared else str(entry.cpus)
-
-
-def memory_text(entry: ContainerAssignment) -> str:
-    """The memory that is bound for a container."""
-    return ", ".join(
-        f"{format_bytes(block.bytes)} {block.resource.removeprefix('memory')}".strip()
-        for block in entry.memory
-        if block.bytes
-    )
 
 
 def draw_refusals(refused: Sequence[Refusal]) -> Iterator[RenderableType]:

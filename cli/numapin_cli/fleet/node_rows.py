@@ -109,7 +109,10 @@ _ORDERS: Final[Mapping[str, Callable[[NodeRow], Any]]] = {
     "drift": lambda row: -row.drift,
     "ready": lambda row: (row.is_ready, not row.is_governed, row.readiness),
 }
-"""By what lines are sorted: the most first, and what is not Ready first. See `usage.get.ORDERS`."""
+"""By what lines are sorted: the most first, and what is not Ready first.
+
+See `usage.live.get.ORDERS`.
+"""
 
 
 def in_order(rows: Iterable[NodeRow], by: str) -> list[NodeRow]:

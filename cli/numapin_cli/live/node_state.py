@@ -15,6 +15,7 @@ from numapin_api.cpuset import CpuSet
 from numapin_api.forms.spec import read_spec
 from numapin_api.invalid import invalid_fields
 from numapin_api.nodeassignment import NodeAssignmentStatus
+from numapin_api.quantity import format_bytes
 from numapin_api.schema.plain_assignment import ContainerAssignment
 from numapin_api.status.containers import ContainerStatus
 from numapin_operator.observe.assignments.view import AssignmentView
@@ -173,6 +174,15 @@ class NodeState:
 
     def _reported(self, entry: ContainerAssignment) -> ContainerStatus | None:
         return next((one for one in self.status.containers if one.key == entry.key), None)
+
+
+def memory_text(entry: ContainerAssignment) -> str:
+    """The memory that is bound for a container."""
+    return ", ".join(
+        f"{format_bytes(block.bytes)} {block.resource.removeprefix('memory')}".strip()
+        for block in entry.memory
+        if block.bytes
+    )
 
 
 _HARDWARE = "topology"

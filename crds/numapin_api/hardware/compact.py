@@ -25,6 +25,32 @@ LOCAL_CLASSES: Final = ("01", "02", "03", "0b", "0c06", "12")
 """PCI classes whose locality matters: storage, network, display, co-processors, InfiniBand,
 accelerators. Source: the PCI Code and ID Assignment Specification."""
 
+_CLASS_NAMES: Final = {
+    "0106": "SATA",
+    "0107": "SAS",
+    "0108": "NVMe",
+    "01": "storage",
+    "0200": "Ethernet",
+    "0207": "InfiniBand",
+    "02": "network",
+    "03": "display / GPU",
+    "04": "multimedia",
+    "05": "memory",
+    "06": "bridge",
+    "07": "communication",
+    "08": "system",
+    "0b40": "co-processor",
+    "0b": "processor",
+    "0c03": "USB",
+    "0c06": "InfiniBand",
+    "0c": "serial bus",
+    "10": "encryption",
+    "11": "signal processing",
+    "12": "accelerator",
+    "40": "co-processor",
+}
+"""Names of classes and base classes. Source: the PCI Code and ID Assignment Specification."""
+
 MAX_NODES_WITH_DISTANCES: Final = 64
 """With more NUMA nodes their distances alone would take most of a status."""
 
@@ -115,3 +141,8 @@ def _pci_groups(devices: Iterable[PciDevice]) -> list[Wire]:
     unplaced = groups.pop(None, None)
     placed = [{"numaNode": numa, "devices": found} for numa, found in sorted(groups.items())]
     return [*placed, {"devices": unplaced}] if unplaced else placed
+
+
+def class_name(pci_class: str) -> str:
+    """The name of the class, else of its base class, else the number."""
+    return _CLASS_NAMES.get(pci_class) or _CLASS_NAMES.get(pci_class[:2]) or f"0x{pci_class}"

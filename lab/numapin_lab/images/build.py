@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 # What images/Containerfile copies, and what it is built with.
 SOURCES = (
     *("images", "pyproject.toml", "README.md", "LICENSE"),
-    *("crds", "daemon", "client", "operator", "enforcer", "cli"),
+    *("crds", "daemon", "client", "operator", "enforcer", "cli", "page"),
 )
 PROGRAMS = ("operator", "enforcer")
 BASE = "localhost/numapin-base:lab"

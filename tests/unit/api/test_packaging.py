@@ -14,6 +14,7 @@ SOURCE_ROOTS = (
     "operator",
     "enforcer",
     "cli",
+    "page",
     "lab",
     "campaigns",
     "benchmarks",

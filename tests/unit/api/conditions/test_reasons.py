@@ -15,7 +15,7 @@ from numapin_enforcer.plan.drift import Cause
 ROOT = Path(__file__).parents[4]
 SOURCES = sorted(
     path
-    for root in ("crds", "daemon", "client", "operator", "enforcer", "cli")
+    for root in ("crds", "daemon", "client", "operator", "enforcer", "cli", "page")
     for path in (ROOT / root).rglob("*.py")
     if "generated" not in path.parts
 )

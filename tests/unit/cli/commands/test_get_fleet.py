@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numapin_cli.main import main
-from numapin_cli.usage.get import ORDERS
+from numapin_cli.usage.live.get import ORDERS
 from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import asked, fill
 from support.fakes.worlds.described_cluster import cluster, node_body

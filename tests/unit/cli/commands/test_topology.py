@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from numapin_api.hardware.compact import class_name
 from numapin_api.hardware.machine_file import machine_document, parse_machine
 from numapin_api.topology import DeviceName, PciDevice, Topology
 from numapin_cli import main as cli
 from numapin_cli.drawing.machine import draw_machine
-from numapin_cli.drawing.pci import class_name
 from numapin_enforcer.hardware.discovery import discover
 
 

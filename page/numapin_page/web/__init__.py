@@ -1,0 +1,1 @@
+"""HTTP: who is answered, with what, and how long a slow reader is waited for."""
