@@ -8,7 +8,12 @@ from numapin_benchmarks.pictures import Axes, Colours, Picture, draw_file, paint
 from numapin_campaigns.holding.outcome import Way
 
 Figures = Mapping[str, Any]
-NAMES: Final = {Way.HOLD: "numapin, Hold", Way.SHARE: "numapin, Share", Way.KUBELET: "kubelets"}
+NAMES: Final = {
+    Way.HOLD: "numapin, Hold",
+    Way.SHARE: "numapin, Share",
+    Way.PLUG_IN: "Share, plug-in",
+    Way.KUBELET: "kubelets",
+}
 
 
 def placed(figures: Figures, colours: Colours) -> Picture:
@@ -56,6 +61,7 @@ def _times(axes: Axes, figures: Figures, ways: list[Way], colours: Colours) -> N
     looks = {
         Way.HOLD: {"color": colours.numapin, "linewidth": 2.0},
         Way.SHARE: {"color": colours.ink, "linewidth": 1.2, "linestyle": "--"},
+        Way.PLUG_IN: {"color": colours.ink, "linewidth": 1.2, "linestyle": ":"},
         Way.KUBELET: {"color": colours.kubelet, "linewidth": 1.6},
     }
     last = max((figures["times"][way] or [1.0])[-1] for way in ways)

@@ -1,4 +1,4 @@
-"""Random pods on played nodes, in three ways: held, shared, and refused by kubelets.
+"""Random pods on played nodes, in four ways: held, shared twice, and refused by kubelets.
 
 The API server, the scheduler (Kubernetes' own, as it is set up by default) and the operator are
 real; nodes of 2 NUMA nodes with 8 CPUs, and their enforcers, are played. The same pods come in each
@@ -6,13 +6,16 @@ way. Each asks for 1 to 7 CPUs and must have them on one NUMA node:
 
     Hold     a policy with onUnsatisfiable: Hold; all pods are held
     Share    a policy with onUnsatisfiable: Share; the scheduler binds, then the operator decides
+    plug-in  as Share; the operator publishes NodeResourceTopologies, and the scheduler is one with
+             the plug-in NodeResourceTopologyMatch, which is built if it is not there
     kubelet  no numapin; the planner plays kubelets with cpuManagerPolicy static and
              topologyManagerPolicy single-numa-node; after 1 s a failed pod is created again
 
 Reported are, for each way: how many pods had aligned CPUs within a second after they were bound,
 later or never; how many pods failed; seconds from a pod's creation until it had aligned CPUs, and
 until it was bound (and accepted). A violation is a CPU that two containers have, CPUs of two NUMA
-nodes, or a held pod that was bound without its place; a problem is a pod that did not end.
+nodes, or a held pod that was bound without its place; a problem is a pod that did not end. With the
+plug-in that is none: pods may wait minutes for the scheduler's next look, and count as "never".
 """
 
 import argparse

@@ -17,6 +17,7 @@ class Way(StrEnum):
 
     HOLD = "Hold"
     SHARE = "Share"
+    PLUG_IN = "plug-in"
     KUBELET = "kubelet"
 
     @property
@@ -28,6 +29,7 @@ class Way(StrEnum):
 _MEANINGS: Final = {
     Way.HOLD: "numapin holds pods until a node has a place",
     Way.SHARE: "numapin, after binding; what does not fit shares",
+    Way.PLUG_IN: "numapin, after binding by a scheduler that knows NodeResourceTopologies",
     Way.KUBELET: "kubelets with static CPU Manager and single-numa-node; what does not fit fails",
 }
 
@@ -88,7 +90,14 @@ class Outcome:
                 yield {"way": str(self.way), "seen": text}
 
     def problems(self) -> list[str]:
-        """Pods that did not come to their end."""
+        """Pods that did not come to their end, where numapin or a kubelet has to see to it.
+
+        The plug-in drops what it knows of a node seconds after a pod has ended, and then nothing
+        has the scheduler look again: if nothing else happens, pods wait up to five minutes.
+        Source: kube-scheduler v1.36, `DefaultPodMaxInUnschedulablePodsDuration`.
+        """
+        if self.way is Way.PLUG_IN:
+            return []
         left = [one.name for one in self.fates if not one.ended]
         return [f"{self.way}: {len(left)} pods did not end: {', '.join(left[:5])}"] if left else []
 

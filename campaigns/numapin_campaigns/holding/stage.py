@@ -17,6 +17,7 @@ from numapin_client.resources import (
     CPU_POLICIES,
     NAMESPACES,
     NODE_ASSIGNMENTS,
+    NODE_RESOURCE_TOPOLOGIES,
     NODES,
     PODS,
     Json,
@@ -26,6 +27,7 @@ from numapin_client.transport.connection import Request
 from numapin_lab.controlplane.controllers import scheduler
 from numapin_lab.controlplane.installation import install
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
+from numapin_lab.controlplane.topology_scheduler import CRD, TopologyScheduler
 from numapin_lab.errors import LabError
 from numapin_lab.installed.manifests import OVERLAY
 from numapin_lab.played.control_plane import LargePlane, large_plane
@@ -35,11 +37,17 @@ from numapin_lab.played.operator_process import OperatorRun
 from numapin_lab.processes.daemons import stop
 from numapin_lab.processes.ports import choose
 
-COMPONENT: Final = OVERLAY.parents[1] / "components" / "holding"
+COMPONENTS: Final = OVERLAY.parents[1] / "components"
 READY_SECONDS: Final = 120
 STOP_SECONDS: Final = 2.0
 AGAIN_SECONDS: Final = 0.3
 TYPICAL: Final[Json] = {"releaseDelay": "0s"}
+OF_POLICY: Final[dict[Way, Json]] = {
+    Way.HOLD: {"onUnsatisfiable": "Hold"},
+    Way.SHARE: {"onUnsatisfiable": "Share"},
+    Way.PLUG_IN: {"onUnsatisfiable": "Share", "publish": {"nodeResourceTopology": "Zones"}},
+}
+OF_OPERATOR: Final = {Way.PLUG_IN: ("--publish-topologies",)}
 
 
 @asynccontextmanager
@@ -58,27 +66,45 @@ async def stage(way: Way, plan: Plan, folder: Path) -> AsyncIterator[ApiClient]:
         api = await stack.enter_async_context(connect(kubeconfig_login(str(plane.kubeconfig))))
         for number in range(plan.nodes):
             await _add_node(api, node_name(number))
+            if way is Way.PLUG_IN:
+                await _add_idle_pod(api, node_name(number))
         if way is not Way.KUBELET:
             options = (f"--nodes={plan.nodes}", "--end-containers")
             enforcers = played(plane.kubeconfig, folder / "notes", [TWO_NUMA_NODES], *options)
             stack.enter_context(enforcers)
             account = ServiceAccount(names.NAMESPACE, names.OPERATOR_SERVICE_ACCOUNT)
             login = await asyncio.to_thread(log_in, plane, account, folder / "login")
-            stack.callback(OperatorRun(login, folder / "operator.log").stop)
+            more = OF_OPERATOR.get(way, ())
+            stack.callback(OperatorRun(login, folder / "operator.log", None, *more).stop)
             await _until_ready(api, way, plan.nodes)
-        binder = scheduler(plane, choose(1)[0])
-        await asyncio.to_thread(binder.start)
-        pid = binder.daemon.pid()
-        assert pid is not None
-        stack.callback(stop, pid, STOP_SECONDS)
+        await asyncio.to_thread(_bind, plane, way, stack)
         yield api
+
+
+def _bind(plane: LargePlane, way: Way, stack: AsyncExitStack) -> None:
+    """Start the scheduler."""
+    if way is Way.PLUG_IN:
+        plug_in = TopologyScheduler(plane)
+        stack.callback(plug_in.stop)
+        plug_in.start()
+        return
+    binder = scheduler(plane, choose(1)[0])
+    binder.start()
+    pid = binder.daemon.pid()
+    assert pid is not None
+    stack.callback(stop, pid, STOP_SECONDS)
 
 
 def _install(plane: LargePlane, way: Way) -> None:
     install(plane, OVERLAY)
+    files: list[Path] = []
     if way is Way.HOLD:
-        files = [f"--filename={one}" for one in sorted(COMPONENT.glob("[!k]*.yaml"))]
-        plane.kubectl("apply", "--server-side", "--force-conflicts", *files)
+        files = sorted((COMPONENTS / "holding").glob("[!k]*.yaml"))
+    elif way is Way.PLUG_IN:
+        files = [CRD, COMPONENTS / "node-resource-topology" / "rbac.yaml"]
+    if files:
+        named = [f"--filename={one}" for one in files]
+        plane.kubectl("apply", "--server-side", "--force-conflicts", *named)
 
 
 async def _add_node(api: ApiClient, name: str) -> None:
@@ -94,9 +120,19 @@ async def _add_node(api: ApiClient, name: str) -> None:
     await api.merge_patch(NODES, Key(name), {"spec": {"taints": None}})
 
 
+async def _add_idle_pod(api: ApiClient, node: str) -> None:
+    """A pod that always runs, as real nodes have: the plug-in takes in nothing of others."""
+    spec = {"nodeName": node, "containers": [{"name": "main", "image": "none"}]}
+    await api.create(
+        PODS, {"metadata": {"name": f"idle-{node}", "namespace": NAMESPACE}, "spec": spec}
+    )
+    running = {"status": {"phase": "Running"}}
+    await api.merge_patch(PODS, Key(f"idle-{node}", NAMESPACE), running, subresource="status")
+
+
 async def _until_ready(api: ApiClient, way: Way, nodes: int) -> None:
     """Wait until each node has CPUs to give away, and new pods get their gates."""
-    spec = RULES | TYPICAL | {"onUnsatisfiable": str(way)}
+    spec = RULES | TYPICAL | OF_POLICY[way]
     try:
         async with asyncio.timeout(READY_SECONDS):
             await api.create(CPU_POLICIES, {"metadata": {"name": "all"}, "spec": spec})
@@ -105,6 +141,8 @@ async def _until_ready(api: ApiClient, way: Way, nodes: int) -> None:
                 await api.merge_patch(NAMESPACES, Key(NAMESPACE), labels)
                 await _until(partial(_gates, api))
             await _until(partial(_has_planned, api, nodes))
+            if way is Way.PLUG_IN:
+                await _until(partial(_has_published, api, nodes))
     except TimeoutError as error:
         raise LabError("the nodes were not planned in time") from error
 
@@ -119,6 +157,10 @@ async def _until(check: Callable[[], Awaitable[bool]]) -> None:
 async def _has_planned(api: ApiClient, nodes: int) -> bool:
     listed = await api.list_chunk(Source(NODE_ASSIGNMENTS), limit=0)
     return sum("pools" in read_spec(one).wire for one in listed.items) == nodes
+
+
+async def _has_published(api: ApiClient, nodes: int) -> bool:
+    return len((await api.list_chunk(Source(NODE_RESOURCE_TOPOLOGIES), limit=0)).items) == nodes
 
 
 async def _gates(api: ApiClient) -> bool:

@@ -117,9 +117,17 @@ class OperatorRun:
     """The operator, from its start to its end."""
 
     def __init__(
-        self, kubeconfig: Path, log: Path, profile: Path | None = None, *, traces: bool = False
+        self,
+        kubeconfig: Path,
+        log: Path,
+        profile: Path | None = None,
+        *more: str,
+        traces: bool = False,
     ) -> None:
-        """Start it; `profile` is a file for the figures of cProfile. `traces`: fill `spans`."""
+        """Start it with `more` options.
+
+        `profile` is a file for the figures of cProfile. `traces`: fill `spans`.
+        """
         self.port, self.log = choose(1)[0], log
         self._read = log.stat().st_size if log.exists() else 0
         lags = log.with_name("loop-lags")
@@ -131,7 +139,7 @@ class OperatorRun:
         self.started = time.monotonic()
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                [*command, *options, "--log-format=json"],
+                [*command, *options, *more, "--log-format=json"],
                 stdout=file,
                 stderr=file,
                 env={**os.environ, "KUBECONFIG": ""},
