@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from numapin_api.cache.model import Cache
 from numapin_api.cpuset import CpuSet
 from numapin_api.duration import DURATION_PATTERN
 from numapin_api.meta.cel_rules import label_map_rules, readable_cpu_list, rule, rules
@@ -411,6 +412,10 @@ class CpuPolicySpec(WireModel):
     )
     system: System = Field(
         default_factory=System, description="What keeps off exclusive CPUs besides containers."
+    )
+    cache: Cache = Field(
+        default_factory=Cache,
+        description="How caches and memory bandwidth are shared, by resctrl of the kernel.",
     )
     rollout: Rollout = Field(default_factory=Rollout, description="How an edit reaches the nodes.")
     release_delay: Duration = Field(

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
+from numapin_api.cache.model import Cache, CacheStatus
 from numapin_api.conditions.model import Condition
 from numapin_api.cpuset import CpuSet, MemSet
 from numapin_api.hardware.status import FreeHugepagesByNode, TopologyStatus
@@ -266,6 +267,11 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals, WireModel):
         description="What keeps off exclusive CPUs besides containers; unset if nothing does.",
         json_schema_extra=never_null,
     )
+    cache: Annotated[Cache | None, NOT_NULL] = Field(
+        default=None,
+        description="How caches and memory bandwidth are shared; unset if that is left alone.",
+        json_schema_extra=never_null,
+    )
     start_gate: Annotated[StartGate | None, NOT_NULL] = Field(
         default=None,
         description="Which containers wait for their assignment before they are made; unset if "
@@ -377,6 +383,12 @@ class ReportedState(WireModel):
         default=None,
         description="What keeps off exclusive CPUs besides containers, read from the kernel; unset "
         "if the spec has no system.",
+        json_schema_extra=never_null,
+    )
+    cache: Annotated[CacheStatus | None, NOT_NULL] = Field(
+        default=None,
+        description="The share of caches and memory bandwidth of exclusive CPUs, read from "
+        "resctrl; unset if the spec has no cache.",
         json_schema_extra=never_null,
     )
     isolation: Annotated[IsolationStatus | None, NOT_NULL] = Field(

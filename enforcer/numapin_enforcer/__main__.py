@@ -62,8 +62,10 @@ from numapin_enforcer.release import (
     lock_for_release,
     release_all,
     release_host,
+    restore_caches,
     restore_interrupts,
 )
+from numapin_enforcer.resctrl.follower import caches, resctrl_of
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
@@ -135,6 +137,7 @@ async def _release(settings: Settings) -> None:
             each.push_async_callback(
                 release_host, keeper_on(kubepods.mounts, settings, systemd), kubepods
             )
+            each.callback(restore_caches, resctrl_of(settings))
             restore_interrupts(masks_of(settings), machine.topology)
 
 
@@ -211,6 +214,7 @@ def _tasks(parts: _Parts, resync_seconds: float) -> dict[str, Coroutine[Any, Any
         "host-processes": followers.host.updater.run(),
         "nri": followers.start_gates.plugin.run(),
         "interrupts": followers.interrupts.updater.run(),
+        "resctrl": followers.caches.updater.run(),
         "status": agent.reporter.publisher.run(),
         "events": parts.events.run(),
         "lease": parts.lease.run(),
@@ -311,6 +315,7 @@ def _build_followers(
         start_gates=StartGates(containers, settings.nri_socket, settings.state_dir, wake),
         host=host_processes(kubepods.mounts, settings, systemd, wake),
         interrupts=interrupts(settings, wake),
+        caches=caches(settings, wake),
     )
 
 

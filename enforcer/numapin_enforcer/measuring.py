@@ -13,6 +13,7 @@ from numapin_enforcer.telemetry.noise.page import CpuPage
 from numapin_enforcer.telemetry.noise.tasks import TaskReader
 from numapin_enforcer.telemetry.noise.watch import NoiseWatch
 from numapin_enforcer.telemetry.promised import promised_values
+from numapin_enforcer.telemetry.samples.caches import cache_values
 from numapin_enforcer.telemetry.samples.containers import Samples
 from numapin_enforcer.telemetry.samples.cpus import CpuSamples
 from numapin_enforcer.telemetry.samples.kernel_counters import KernelCounters
@@ -38,6 +39,8 @@ def build_metrics(
     metrics.meter.read_from(lambda: {PASS_AGE: {(): agent.progress.age_seconds()}})
     promised = agent.followers.observed.promised
     metrics.meter.read_from(lambda: promised_values(promised.found))
+    caches = agent.followers.caches.updater
+    metrics.meter.read_from(lambda: cache_values(caches.counters()))
     return metrics
 
 

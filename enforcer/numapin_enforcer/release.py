@@ -33,6 +33,10 @@ from numapin_enforcer.partitions.partitioning import end_all
 from numapin_enforcer.partitions.saved import FoundPartitions
 from numapin_enforcer.plan.cpu_index import CpuIndex
 from numapin_enforcer.reconciler import Reconciler
+from numapin_enforcer.resctrl.files import ResctrlError
+from numapin_enforcer.resctrl.saved import SavedRecord
+from numapin_enforcer.resctrl.updater import Host as Resctrl
+from numapin_enforcer.resctrl.values import NOTHING
 from numapin_enforcer.runtime.interface import (
     ContainerResources,
     ContainerRuntime,
@@ -142,6 +146,24 @@ def restore_interrupts(host: Host, topology: Topology) -> None:
         left = first_texts(keeper.not_restored, SHOWN, "; ")
         raise ReleaseError(f"not all interrupts were released: {left}")
     LOG.info("interrupts were released", extra={"masks": outcome.written})
+
+
+def restore_caches(host: Resctrl) -> None:
+    """Give caches and memory bandwidth back to all CPUs; nothing is read if they were left alone.
+
+    Raises:
+        ReleaseError: resctrl is not as it was found.
+    """
+    if not SavedRecord.exists(host.state_dir):
+        return
+    try:
+        outcome = host.keeper().look(NOTHING)
+    except (ResctrlError, OSError) as error:
+        raise ReleaseError(f"caches were not released: {error}") from error
+    if outcome.problems:
+        left = first_texts(outcome.problems, SHOWN, "; ")
+        raise ReleaseError(f"not all caches were released: {left}")
+    LOG.info("caches were released", extra={"lines": outcome.written})
 
 
 def _end_partitions(pods: PodTree, tree: Tree, state_dir: Path) -> list[str]:

@@ -64,6 +64,7 @@ class Settings(NodeSettings):
     systemd_socket: Path
     irq_dir: Path
     workqueue_dir: Path
+    resctrl_dir: Path
     health_address: Address
     resync_seconds: float
     most_moved_memory: int
@@ -168,6 +169,12 @@ _INTERRUPTS: Final = (
         "the workqueues of the host's kernel, for the same",
     ),
 )
+_RESCTRL: Final = _folder(
+    "--resctrl-dir",
+    "/sys/fs/resctrl",
+    "where the host has mounted resctrl; read and written only while the node's policy has cache, "
+    "or to restore it",
+)
 HOST: Final = (
     Option(
         "--cgroup-root",
@@ -271,7 +278,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         "while no enforcer runs on the node",
     )
     parser.add(NODE_NAME, _KUBECONFIG, _NAMESPACE, group="the cluster")
-    parser.add(*_SOCKETS, *HOST, _CDI_DIR, *_INTERRUPTS, group="the host")
+    parser.add(*_SOCKETS, *HOST, _CDI_DIR, *_INTERRUPTS, _RESCTRL, group="the host")
     parser.add(*_RUNNING, PRIORITY, *LOG_OPTIONS, group="running")
     options = parser.parse(arguments)
     if not options["release"]:

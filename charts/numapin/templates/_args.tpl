@@ -6,7 +6,8 @@
   "pod-resources-socket" "podResources.enabled" "serve-pod-resources" "podResources.serve"
   "systemd-socket" "systemd.enabled" "cgroup-root" "host.cgroupRoot"
   "cdi-dir" "host.cdiDir" "kubelet-state-dir" "host.kubeletDir" "cpu-metrics" "cpuMetrics.enabled"
-  "interrupts" "cpuMetrics.enabled" "irq-dir" "interrupts.enabled" "workqueue-dir" "interrupts.enabled") . }}
+  "interrupts" "cpuMetrics.enabled" "irq-dir" "interrupts.enabled" "workqueue-dir" "interrupts.enabled"
+  "resctrl-dir" "resctrl.enabled") . }}
 {{- end }}
 
 {{/*
@@ -91,6 +92,9 @@ Takes a list: the root, the component's name, the chart's arguments as YAML.
 {{- if .Values.interrupts.enabled }}
 - --irq-dir=/host/irq
 - --workqueue-dir=/host/workqueue
+{{- end }}
+{{- if .Values.resctrl.enabled }}
+- --resctrl-dir=/host/fs/resctrl
 {{- end }}
 {{- include "numapin.cgroupRoot" . }}
 {{- end }}

@@ -68,6 +68,11 @@ class Reason(StrEnum):
         "Interrupts of devices may come to exclusive CPUs although the policy has them keep off, "
         "or have not got back all CPUs that they had; the spec is in force.",
     )
+    CACHE_NOT_SHARED_OUT = (
+        "CacheNotSharedOut",
+        "Exclusive CPUs do not have the share of caches or of memory bandwidth that the policy "
+        "says, or resctrl is not as it was found; the spec is in force.",
+    )
     NOT_STALLED = "NotStalled", "Nothing needs an administrator."
     MEMORY_RESERVATION_DIFFERS = (
         "MemoryReservationDiffers",

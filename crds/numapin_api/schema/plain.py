@@ -285,6 +285,25 @@ class SystemStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheStatus:
+    """Which share of caches and memory bandwidth exclusive CPUs have, read from resctrl."""
+
+    cpus: CpuSet = CpuSet()
+    schemata: str = ""
+    message: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        wire: dict[str, Any] = {
+            "cpus": str(self.cpus),
+            "schemata": self.schemata,
+        }
+        if self.message is not None:
+            wire["message"] = self.message
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
 class IsolationStatus:
     """The cpuset partitions of exclusive containers, read from the kernel."""
 
@@ -337,6 +356,7 @@ class NodeAssignmentStatus:
     runtime: RuntimeStatus | None = None
     start_gate: StartGateStatus | None = None
     system: SystemStatus | None = None
+    cache: CacheStatus | None = None
     isolation: IsolationStatus | None = None
     boot_id: str | None = None
     observed_generation: int = 0
@@ -369,6 +389,8 @@ class NodeAssignmentStatus:
             wire["startGate"] = self.start_gate.to_wire()
         if self.system is not None:
             wire["system"] = self.system.to_wire()
+        if self.cache is not None:
+            wire["cache"] = self.cache.to_wire()
         if self.isolation is not None:
             wire["isolation"] = self.isolation.to_wire()
         if self.boot_id is not None:
@@ -426,6 +448,92 @@ class System:
         return {
             "processes": self.processes,
             "interrupts": self.interrupts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveClass:
+    """What exclusive CPUs have."""
+
+    l3_percent: int = 0
+    memory_bandwidth_percent: int = 100
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ExclusiveClass":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("l3Percent", 0),
+            wire.get("memoryBandwidthPercent", 100),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "l3Percent": self.l3_percent,
+            "memoryBandwidthPercent": self.memory_bandwidth_percent,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OthersClass:
+    """What all other CPUs have, beside exclusive ones."""
+
+    memory_bandwidth_percent: int = 100
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "OthersClass":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            wire.get("memoryBandwidthPercent", 100),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "memoryBandwidthPercent": self.memory_bandwidth_percent,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CacheClasses:
+    """The two classes of CPUs."""
+
+    exclusive: ExclusiveClass = field(default_factory=ExclusiveClass)
+    others: OthersClass = field(default_factory=OthersClass)
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "CacheClasses":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            ExclusiveClass.from_wire(wire.get("exclusive", {})),
+            OthersClass.from_wire(wire.get("others", {})),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "exclusive": self.exclusive.to_wire(),
+            "others": self.others.to_wire(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """How caches and memory bandwidth are shared, by resctrl of the kernel."""
+
+    classes: CacheClasses = field(default_factory=CacheClasses)
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Cache":
+        """The value of a JSON object without faults; unknown fields are dropped."""
+        return cls(
+            CacheClasses.from_wire(wire.get("classes", {})),
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The value as a JSON object, without the unset (None) fields."""
+        return {
+            "classes": self.classes.to_wire(),
         }
 
 
@@ -517,6 +625,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
     cpu_quota: str = "Unlimited"
     isolation: str = "Cpuset"
     system: System | None = None
+    cache: Cache | None = None
     start_gate: Mapping[str, Any] | None = None
     containers: tuple[ContainerAssignment, ...] = ()
     refused: tuple[Mapping[str, Any], ...] = ()
@@ -534,6 +643,7 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
             wire.get("cpuQuota", "Unlimited"),
             wire.get("isolation", "Cpuset"),
             System.from_wire(found) if (found := wire.get("system")) is not None else None,
+            Cache.from_wire(found) if (found := wire.get("cache")) is not None else None,
             wire.get("startGate"),
             tuple(map(ContainerAssignment.from_wire, wire.get("containers", ()))),
             tuple(wire.get("refused", ())),
@@ -554,6 +664,8 @@ class NodeAssignmentSpec(HasExclusiveCpus, HasRefusals):
         wire["isolation"] = self.isolation
         if self.system is not None:
             wire["system"] = self.system.to_wire()
+        if self.cache is not None:
+            wire["cache"] = self.cache.to_wire()
         if self.start_gate is not None:
             wire["startGate"] = self.start_gate
         wire["containers"] = [one.to_wire() for one in self.containers]

@@ -260,7 +260,8 @@ def _read(kind: _Kind, info: FieldInfo, key: str) -> str:
         if kind.read == "{}":
             return f'wire.get("{key}")'
         return f'{kind.read.format("found")} if (found := wire.get("{key}")) is not None else None'
-    return kind.read.format(f'wire.get("{key}", {kind.empty or _literal(info.default)})')
+    default = {} if info.default_factory is not None else info.default
+    return kind.read.format(f'wire.get("{key}", {kind.empty or _literal(default)})')
 
 
 def _from_wire(model: type[WireModel], fields: list[_Field]) -> Iterator[str]:

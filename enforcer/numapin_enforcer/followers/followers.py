@@ -19,6 +19,7 @@ from numapin_enforcer.partitions.follower import Partitions
 from numapin_enforcer.pass_values import Pass
 from numapin_enforcer.plan.drift import Cause
 from numapin_enforcer.podresources.follower import Devices
+from numapin_enforcer.resctrl.follower import Caches
 from numapin_enforcer.start_gate.follower import StartGates
 from numapin_enforcer.status.facts import Facts
 from numapin_enforcer.status.state import Part, State, States
@@ -53,6 +54,7 @@ class Followers:
     start_gates: StartGates
     host: HostProcesses
     interrupts: Interrupts
+    caches: Caches
 
     in_order: dict[Part, Follower] = field(init=False)
     """All of them, in the order in which they follow."""
@@ -62,6 +64,7 @@ class Followers:
         self.start_gates.gate.on_pod = self.devices.kubelet.learn
         self.host.on_drift = self.changes.note
         self.interrupts.updater.on_foreign = partial(self.changes.count.add, Cause.INTERRUPT)
+        self.caches.updater.on_foreign = partial(self.changes.count.add, Cause.CACHE)
         self.partitions.on_lost = partial(self.changes.count.add, Cause.PARTITION)
         self.in_order = {
             Part.CHANGES: self.changes,
@@ -77,6 +80,7 @@ class Followers:
             Part.START_GATE: self.start_gates,
             Part.HOST_PROCESSES: self.host,
             Part.INTERRUPTS: self.interrupts,
+            Part.CACHE: self.caches,
         }
 
     def prepare(self, one: Pass) -> None:
@@ -130,6 +134,7 @@ class Followers:
             drift_causes=self.changes.count.causes,
             start_gate=self.start_gates.status(one),
             system=system_status(self.host.status(), self.interrupts.status()),
+            cache=self.caches.status(),
             isolation=self.partitions.status(),
         )
         evidence = self.outside.evidence(one.naming, facts.evidence)

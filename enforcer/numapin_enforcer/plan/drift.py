@@ -26,6 +26,8 @@ class Cause(StrEnum):
     """A cgroup of no pod, which has been kept off exclusive CPUs, on other CPUs."""
     INTERRUPT = "Interrupt"
     """No cpuset: an interrupt on exclusive CPUs."""
+    CACHE = "Cache"
+    """No cpuset: ways of a cache, or memory bandwidth, in resctrl."""
     PARTITION = "Partition"
     """No cpuset: an exclusive container that was a partition is none any more."""
 

@@ -38,7 +38,7 @@ STATUS_FIELDS: Final = frozenset(
     {
         *("observedGeneration", "lastPassTime", "topology", "freeHugepages", "pools", "containers"),
         *("kubeletContainers", "claims", "unboundMemory", "running", "driftCount", "driftCauses"),
-        *("cgroup", "runtime", "startGate", "system", "isolation", "devices", "bootID"),
+        *("cgroup", "runtime", "startGate", "system", "cache", "isolation", "devices", "bootID"),
         "conditions",
         "disturbances",
     }

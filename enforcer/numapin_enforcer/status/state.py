@@ -39,6 +39,7 @@ class Part(IntEnum):
     DEVICES = auto()
     HOST_PROCESSES = auto()
     INTERRUPTS = auto()
+    CACHE = auto()
 
 
 @dataclass(frozen=True, slots=True)

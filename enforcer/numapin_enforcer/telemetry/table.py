@@ -195,6 +195,23 @@ MIGRATIONS: Final = Metric(
     "How often threads of exclusive containers went from one CPU to another; only with "
     "--cpu-metrics.",
 )
+CACHE_OCCUPANCY: Final = Metric(
+    "numapin_exclusive_cache_occupancy_bytes",
+    Kind.GAUGE,
+    "What exclusive CPUs have in an L3 cache, where a policy has cache and the hardware counts it.",
+    ("cache",),
+    unit="By",
+    most_series=1024,
+)
+MEMORY_TRAFFIC: Final = Metric(
+    "numapin_exclusive_memory_traffic_bytes_total",
+    Kind.COUNTER,
+    "What exclusive CPUs have moved between an L3 cache and memory (total), and of that with the "
+    "memory of its NUMA node (local), where a policy has cache and the hardware counts it.",
+    ("cache", "kind"),
+    unit="By",
+    most_series=2048,
+)
 OF_CPUS: Final = (CPU_SWITCHES, CPU_INTERRUPTS, INTERRUPTS, FOREIGN_SWITCHES, MIGRATIONS)
 
 METRICS: Final = (
@@ -219,5 +236,7 @@ METRICS: Final = (
     CONTAINER_OVERLAP,
     CONTAINER_RUN_DELAY,
     *OF_CPUS,
+    CACHE_OCCUPANCY,
+    MEMORY_TRAFFIC,
     *PROCESS_METRICS,
 )

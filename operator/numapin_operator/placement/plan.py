@@ -30,7 +30,7 @@ from numapin_operator.placement.assignment.refusals import (
 )
 from numapin_operator.placement.assignment.size_limit import SizeLimit
 from numapin_operator.placement.assignment.start_gate import start_gate_of, unassigned
-from numapin_operator.placement.assignment.system import confined_pods, system_of
+from numapin_operator.placement.assignment.system import cache_of, confined_pods, system_of
 from numapin_operator.placement.devicemanager.given import AwaitsDevices, hold_awaiting
 from numapin_operator.placement.errors import PolicyError
 from numapin_operator.placement.machine.in_use import (
@@ -245,6 +245,7 @@ def _spec(
         cpu_quota=policy.spec.cpu_quota,
         isolation=policy.spec.isolation,
         system=system_of(policy.spec.system),
+        cache=cache_of(policy.spec.cache),
         containers=containers,
     )
 

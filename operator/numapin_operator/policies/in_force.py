@@ -1,5 +1,6 @@
 """Which policy is in force on a node, by its NodeAssignment alone. Does no I/O."""
 
+from numapin_api.cache.model import Cache
 from numapin_api.conditions.model import find
 from numapin_api.conditions.reasons import ConditionType
 from numapin_api.cpupolicy import CpuPolicySpec, Reserved
@@ -58,6 +59,7 @@ def as_written(policy: PolicyView, assignment: AssignmentView) -> PolicyView:
         "cpu_quota": spec.cpu_quota,
         "isolation": spec.isolation,
         "system": System.model_validate(spec.system.to_wire() if spec.system else {}),
+        "cache": Cache.model_validate(spec.cache.to_wire() if spec.cache else {}),
         "start_gate": "Wait" if spec.start_gate else "None",
         "start_timeout": f"{spec.start_gate.timeout_milliseconds}ms" if spec.start_gate else "1s",
         "reserved": _reserved(spec.pools),

@@ -77,6 +77,8 @@ def test_every_metric_but_those_of_each_container_is_shown_or_left_out_on_purpos
         "numapin_container_overlap_seconds_total",
         "numapin_container_run_delay_seconds_total",
         "numapin_enforces",
+        "numapin_exclusive_cache_occupancy_bytes",
+        "numapin_exclusive_memory_traffic_bytes_total",
         "numapin_numa_allocatable",
         "numapin_otlp_refused",
         "numapin_pass_age_seconds",

@@ -38,6 +38,7 @@ def _settings(spec: NodeAssignmentSpec) -> tuple[object, ...]:
         spec.cpu_quota,
         spec.isolation,
         spec.system,
+        spec.cache,
         spec.start_gate,
     )
 

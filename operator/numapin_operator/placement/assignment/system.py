@@ -1,13 +1,14 @@
-"""What a node's enforcer keeps off exclusive CPUs besides containers, and whom it confines.
+"""What a node's enforcer does for exclusive CPUs besides cpusets, and whom it confines.
 
 Does no I/O.
 """
 
 from collections.abc import Iterable
 
+from numapin_api.cache import model as cache
 from numapin_api.cpupolicy import PodSelection
 from numapin_api.nodeassignment import MAX_CONFINED
-from numapin_api.schema.plain_assignment import NodeAssignmentSpec, System
+from numapin_api.schema.plain_assignment import Cache, NodeAssignmentSpec, System
 from numapin_api.system import model
 from numapin_operator.placement.requests import PodView
 
@@ -18,6 +19,11 @@ def system_of(asked: model.System) -> System | None:
     So an enforcer that does not know the field never hears of it where nobody asks for it.
     """
     return None if asked == model.System() else System.from_wire(asked.to_wire())
+
+
+def cache_of(asked: cache.Cache) -> Cache | None:
+    """The shares that a policy asks for, as `system_of`."""
+    return None if asked == cache.Cache() else Cache.from_wire(asked.to_wire())
 
 
 def confined_pods(

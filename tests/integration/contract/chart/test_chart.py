@@ -121,21 +121,30 @@ def test_metrics_of_cpus_are_an_option_as_they_are_a_component(
     assert (settings.cpu_metrics, str(settings.interrupts)) == (True, "/host/interrupts")
 
 
-def test_moving_interrupts_is_an_option_as_it_is_a_component(
-    helm: Helm, installed: Kubectl, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "folders"),
+    [
+        ("interrupts", {"irq_dir": "/host/irq", "workqueue_dir": "/host/workqueue"}),
+        ("resctrl", {"resctrl_dir": "/host/fs"}),
+    ],
+)
+def test_folders_of_the_kernel_are_an_option_as_they_are_a_component(
+    helm: Helm, installed: Kubectl, tmp_path: Path, name: str, folders: dict[str, str]
 ) -> None:
-    add_component(tmp_path, "interrupts")
+    add_component(tmp_path, name)
     key = ("DaemonSet", "numapin-enforcer")
     wanted = by_name(installed("kustomize", str(tmp_path)))[key]
-    found = helm.template("interrupts.enabled=true")[key]
+    found = helm.template(f"{name}.enabled=true")[key]
     given, named = (one["spec"]["template"]["spec"]["containers"][0] for one in (found, wanted))
     args = named.pop("args")
     assert sorted(given.pop("args")) == sorted(args)
     assert comparable(found) == comparable(wanted)
     settings = parse_enforcer(args, {"NODE_NAME": "n"})
-    mounts = {one["mountPath"] for one in named["volumeMounts"] if not one.get("readOnly")}
-    assert {str(settings.irq_dir), str(settings.workqueue_dir)} <= mounts
-    assert "/host/irq" not in json.dumps(helm.template()[key])
+    mounts = {one["mountPath"] for one in named["volumeMounts"]}
+    for field, mount in folders.items():
+        assert Path(getattr(settings, field)).is_relative_to(mount)
+        assert mount in mounts
+        assert mount not in json.dumps(helm.template()[key])
 
 
 def test_partitions_are_an_option_as_they_are_a_component(

@@ -29,6 +29,7 @@ def test_names_begin_with_what_the_values_say(helm: Helm, given: Object, prefix:
         "kubevirt": {"enabled": True},
         "cpuMetrics": {"enabled": True},
         "interrupts": {"enabled": True},
+        "resctrl": {"enabled": True},
         "eviction": {"enabled": True},
         "nodeResourceTopology": {"enabled": True},
         "serviceMonitor": {"enabled": True},

@@ -29,6 +29,11 @@ from numapin_enforcer.node.dra_claims import DraClaims
 from numapin_enforcer.partitions.follower import Partitions
 from numapin_enforcer.plan.drift import Drift
 from numapin_enforcer.podresources.follower import Devices
+from numapin_enforcer.resctrl.files import Resctrl as ResctrlFiles
+from numapin_enforcer.resctrl.folder import KernelFolder
+from numapin_enforcer.resctrl.follower import Caches
+from numapin_enforcer.resctrl.updater import CacheUpdater
+from numapin_enforcer.resctrl.updater import Host as Resctrl
 from numapin_enforcer.runtime.container_names import ContainerNames
 from numapin_enforcer.runtime.outside_containers import OutsideContainers
 from numapin_enforcer.runtime.updates.previous_updates import PreviousUpdates
@@ -100,11 +105,16 @@ class Outer:
             start_gates=StartGates(containers, self.folder / "nri.sock", self.folder, wake, clock),
             host=HostProcesses(self.host.updater()),
             interrupts=Interrupts(InterruptUpdater(self._interrupts(), wake, clock)),
+            caches=Caches(CacheUpdater(self._resctrl(), wake, clock)),
         )
 
     def _interrupts(self) -> Host:
         """Files of a kernel that are not there unless a test makes them."""
         return Host(KernelMasks(self.folder / "irq", self.folder / "workqueue"), self.folder, "1")
+
+    def _resctrl(self) -> Resctrl:
+        """A machine without resctrl unless a test makes one."""
+        return Resctrl(ResctrlFiles(KernelFolder(self.folder / "resctrl")), self.folder, "1")
 
 
 def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None]) -> None:
@@ -119,5 +129,6 @@ def start_updaters(followers: Followers, start: Callable[[Awaitable[None]], None
         followers.devices.kubelet.run(),
         followers.host.updater.run(),
         followers.interrupts.updater.run(),
+        followers.caches.updater.run(),
     ):
         start(task)

@@ -30,6 +30,7 @@ MACHINE = replace(machine(16, numa_nodes=2), isolated=machine(16).online - machi
         {"isolatedCPUs": "ExclusiveOnly"},
         {"mode": "Dynamic", "cpuQuota": "Keep"},
         {"system": {"processes": "KeepOff"}},
+        {"cache": {"classes": {"others": {"memoryBandwidthPercent": 50}}}},
     ],
 )
 def test_the_settings_stay_and_new_pods_are_placed(spec: dict[str, Any]) -> None:

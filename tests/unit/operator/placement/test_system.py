@@ -5,9 +5,15 @@ import pytest
 
 from numapin_api.cpupolicy import CpuPolicySpec
 from numapin_api.nodeassignment import MAX_CONFINED
-from numapin_api.schema.plain_assignment import NodeAssignmentSpec, System
+from numapin_api.schema.plain_assignment import (
+    Cache,
+    CacheClasses,
+    ExclusiveClass,
+    NodeAssignmentSpec,
+    System,
+)
 from numapin_operator.placement import PodView
-from numapin_operator.placement.assignment.system import system_of
+from numapin_operator.placement.assignment.system import cache_of, system_of
 from numapin_operator.placement.plan import plan_node
 from numapin_operator.policies.selection import mark_selected
 from support.values.operator import pod_view
@@ -22,6 +28,20 @@ def test_an_assignment_has_what_the_policy_asks() -> None:
 @pytest.mark.parametrize("spec", [{}, {"system": {}}, {"system": {"processes": "Leave"}}], ids=str)
 def test_an_older_enforcer_hears_nothing_of_what_nobody_asks(spec: dict[str, Any]) -> None:
     assert system_of(CpuPolicySpec.model_validate(spec).system) is None
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"cache": {}}, {"cache": {"classes": {"others": {}}}}], ids=str
+)
+def test_caches_are_left_alone_where_nobody_asks(spec: dict[str, Any]) -> None:
+    assert cache_of(CpuPolicySpec.model_validate(spec).cache) is None
+
+
+def test_an_assignment_has_the_shares_of_the_policy() -> None:
+    classes = {"classes": {"exclusive": {"l3Percent": 40}}}
+    asked = CpuPolicySpec.model_validate({"cache": classes})
+    assert cache_of(asked.cache) == Cache(CacheClasses(ExclusiveClass(l3_percent=40)))
+    assert Cache.from_wire(classes) == cache_of(asked.cache)
 
 
 CONFINING = CpuPolicySpec.model_validate(

@@ -233,6 +233,7 @@ def test_many_reasons_of_any_length_are_cut() -> None:
         {"mode": "Dynamic"},
         {"isolation": "Partition"},
         {"system": {"processes": "KeepOff"}},
+        {"cache": {"classes": {"exclusive": {"l3Percent": 40}}}},
         {"onUnsatisfiable": "Hold"},
     ],
     ids=str,

@@ -63,6 +63,7 @@ ROWS: list[Any] = [
     ("`placement`", {"placement": {"numaNodes": "Spread"}}, "2-3", "InForce"),
     ("`cpuQuota`", {"cpuQuota": "Keep"}, "2-3", "InForce"),
     ("`system`", {"system": {"processes": "KeepOff"}}, "2-3", "InForce"),
+    ("`cache`", {"cache": {"classes": {"exclusive": {"l3Percent": 40}}}}, "2-3", "InForce"),
     ("`onUnsatisfiable`", {"onUnsatisfiable": "Evict"}, "2-3", "InForce"),
     ("`startGate`", {"startGate": "Wait"}, "2-3", "InForce"),
     ("`startGate`", {"startTimeout": "500ms"}, "2-3", "InForce"),
