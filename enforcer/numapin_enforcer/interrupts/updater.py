@@ -150,9 +150,10 @@ class InterruptUpdater:
         limits = self._limits
         if limits is None:
             return None
+        if not limits.exclusive and not SavedMasks.exists(self.host.state_dir):
+            self._keeper = None
+            return None
         if self._keeper is None:
-            if not limits.exclusive and not SavedMasks.exists(self.host.state_dir):
-                return None
             self._keeper = await asyncio.to_thread(self.host.keeper)
         keeper = self._keeper
         outcome = await asyncio.to_thread(keeper.look, limits, self.clock.monotonic())

@@ -132,6 +132,16 @@ async def test_files_that_cannot_be_written_are_named_and_tried_again(
     assert updater.outcome.kept_off == EXCLUSIVE
 
 
+async def test_where_nothing_was_written_nothing_is_to_be_restored(
+    updater: InterruptUpdater, clock: ManualClock, tmp_path: Path
+) -> None:
+    (tmp_path / FILE_NAME).with_suffix(".new").mkdir()
+    updater.want(KEEP_OFF)
+    await clock.until(updater.obstacles)
+    updater.want(RESTORE)
+    await clock.until(lambda: not updater.obstacles())
+
+
 async def test_a_full_disk_is_named(
     updater: InterruptUpdater, kernel: FakeMasks, clock: ManualClock, tmp_path: Path
 ) -> None:
