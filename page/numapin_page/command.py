@@ -5,20 +5,26 @@ import logging
 import socket
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
 from aiohttp import web
 
+from numapin_cli.inputs.described_cluster import DescribedCluster, in_a_cluster
 from numapin_cli.inputs.input_flags import say_notes
+from numapin_cli.inputs.manifests import Manifest, read_manifests
 from numapin_cli.inputs.objects import read_objects
+from numapin_cli.live.reader import Reader
 from numapin_cli.live.server import ask_server
-from numapin_cli.subcommand import CommandError
+from numapin_cli.live.whole_cluster import WholeCluster
+from numapin_cli.subcommand import CommandError, Faults
 from numapin_client.client import ApiClient
 from numapin_daemon.version import VERSION
 from numapin_page.live.answers import FileAnswers, ServerAnswers
 from numapin_page.live.file_parts import FileParts
 from numapin_page.live.fleet import Fleet
+from numapin_page.live.planned import Planned
 from numapin_page.live.server_parts import ServerParts
 from numapin_page.web.hosts import is_loopback, known_hosts
 from numapin_page.web.server import Site
@@ -36,12 +42,15 @@ _OPEN: Final = (
 def run(options: Namespace) -> int:
     """Serve until interrupted; returns the exit status."""
     logging.getLogger("numapin_client").addHandler(logging.NullHandler())  # the page says it
+    faults = Faults()
+    written = read_manifests(options.filename, faults)
+    faults.check()
     with _bound(options.address, options.port) as opened:
         if not is_loopback(options.address):
             print(_OPEN.format(address=options.address), file=sys.stderr)
         if options.cluster:
             return asyncio.run(_serve_files(options, opened))
-        return ask_server(options, partial(_serve_cluster, options, opened))
+        return ask_server(options, partial(_serve_cluster, options, opened, written))
 
 
 def _bound(address: str, port: int) -> socket.socket:
@@ -66,20 +75,43 @@ async def _serve_files(options: Namespace, opened: socket.socket) -> NoReturn:
     fleet = Fleet()
     fleet.changed(parts.names())
     await fleet.refresh(parts)
-    site = Site(fleet, parts, FileAnswers(objects), _hosts(options, opened), _ABOUT)
-    await _listen(opened, site)
+    planned = Planned(partial(_in_files, options)) if options.filename else None
+    hosts = _hosts(options, opened)
+    site = Site(fleet, parts, FileAnswers(objects), hosts, _ABOUT, planned)
+    async with asyncio.TaskGroup() as tasks:
+        if planned is not None:
+            tasks.create_task(planned.run(), name="plan")
+        await _listen(opened, site)
+    raise AssertionError("it serves until it is cancelled")
 
 
-async def _serve_cluster(options: Namespace, opened: socket.socket, client: ApiClient) -> NoReturn:
+async def _in_files(options: Namespace) -> DescribedCluster:
+    """The cluster of files with the edit applied to it."""
+    return in_a_cluster(read_objects(options.cluster, options.filename), None, None)
+
+
+async def _serve_cluster(
+    options: Namespace, opened: socket.socket, written: Sequence[Manifest], client: ApiClient
+) -> NoReturn:
     fleet = Fleet()
     parts = ServerParts(client, fleet.changed)
+    planned = Planned(partial(_on_server, written, client)) if options.filename else None
+    hosts = _hosts(options, opened)
+    site = Site(fleet, parts, ServerAnswers(client), hosts, _ABOUT, planned)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(parts.run(), name="follow")
         tasks.create_task(fleet.run(parts), name="lines")
         tasks.create_task(_look(fleet, parts), name="look")
-        site = Site(fleet, parts, ServerAnswers(client), _hosts(options, opened), _ABOUT)
+        if planned is not None:
+            tasks.create_task(planned.run(), name="plan")
         await _listen(opened, site)
     raise AssertionError("it serves until it is cancelled")
+
+
+async def _on_server(written: Sequence[Manifest], client: ApiClient) -> DescribedCluster:
+    """The cluster as it is now with the edit applied to it."""
+    objects, observed = await WholeCluster(Reader(client), written).read()
+    return in_a_cluster(objects, None, None, observed)
 
 
 async def _look(fleet: Fleet, parts: ServerParts) -> NoReturn:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from numapin_benchmarks.fleet.__main__ import write_files
 from numapin_benchmarks.surroundings import load, progress
@@ -115,9 +115,7 @@ def _used(process: int) -> str:
 def _look(page: Page, url: str, server: str, options: argparse.Namespace) -> None:
     began = time.perf_counter()
     page.goto(url)
-    page.wait_for_function(
-        f"document.querySelector('.tile .count')?.textContent === '{options.nodes:,}'"
-    )
+    expect(page.locator(".tile .count").first).to_have_text(f"{options.nodes:,}", timeout=60_000)
     all_seconds = time.perf_counter() - began
     print(f"first paint          {page.evaluate(_PAINTED):6.0f} ms")
     print(f"all nodes in browser {1000 * all_seconds:6.0f} ms")
@@ -135,7 +133,8 @@ def _change(page: Page, server: str, node: str) -> float:
     """Milliseconds from the event of a change of a node to its paint."""
     page.evaluate("window.isWaiting = false")
     seen = page.evaluate_handle(f"() => ({{ at: ({_SEEN})({json.dumps(node)}) }})")
-    page.wait_for_function("window.isWaiting")
+    while not page.evaluate("window.isWaiting"):
+        page.wait_for_timeout(10)
     sent = 1000 * time.time()
     _post(server, node)
     at: float = seen.evaluate("(one) => one.at")

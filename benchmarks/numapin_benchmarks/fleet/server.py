@@ -107,9 +107,12 @@ def report(number: int, drift: int = 0) -> Json:
 
 
 def topology(number: int) -> Json:
-    """Two sockets of 16 cores with two threads each, a NUMA node each."""
+    """Two sockets of 16 cores with two threads each, a NUMA node each.
+
+    The kernel keeps a little more or less memory for itself on each machine, so no two are equal.
+    """
     halves = ("0-15,32-47", "16-31,48-63")
-    memory = {"memoryBytes": 128 << 30, "hugepages": {}}
+    memory = {"memoryBytes": (128 << 30) - 4096 * number, "hugepages": {}}
     numa_nodes = [
         {"id": one, "cpus": cpus, "distances": [10, 21][:: 1 if not one else -1]} | memory
         for one, cpus in enumerate(halves)

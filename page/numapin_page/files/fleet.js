@@ -35,6 +35,11 @@ export function fleetPage(parent) {
     list: el("div"),
     empty: el("div"),
   };
+  parts.columns = el(
+    "div", { class: "columns" },
+    parts.capacity,
+    el("section", { "aria-labelledby": "map" }, el("h2", { id: "map" }, "Map"), parts.map, legend()),
+  );
   const search = el("input", {
     id: "search", type: "search", placeholder: "node, policy, reason or pod", autocomplete: "off",
     value: view.text, "aria-label": "Search nodes and pods", "aria-keyshortcuts": "/",
@@ -47,6 +52,7 @@ export function fleetPage(parent) {
     const rows = [...fleet.rows.values()];
     const found = rows.filter(matchesText);
     const shown = found.filter(matchesKind).sort(inOrder());
+    for (const one of [parts.tiles, parts.columns, parts.list]) one.hidden = !rows.length;
     drawTiles(parts.tiles, found, changed);
     drawCapacity(parts.capacity, shown);
     drawMap(parts.map, shown);
@@ -94,7 +100,7 @@ export function fleetPage(parent) {
     parent,
     el("div", { class: "bar" }, el("h1", {}, "Nodes"), search),
     parts.tiles, parts.empty, parts.pods,
-    el("div", { class: "columns" }, parts.capacity, el("section", { "aria-labelledby": "map" }, el("h2", { id: "map" }, "Map"), parts.map, legend())),
+    parts.columns,
     parts.list,
   );
   document.title = "numapin";
@@ -127,7 +133,7 @@ function inOrder() {
 function legend() {
   const entry = ([kind, { title, sign, says }]) =>
     el("li", {}, el("span", { class: `sign ${kind}`, "aria-hidden": "true" }, sign), ` ${title}: ${says}`);
-  return el("details", {}, el("summary", {}, "What the colours mean"), el("ul", { class: "legend" }, Object.entries(KINDS).map(entry)));
+  return el("details", {}, el("summary", {}, "What the colours mean"), el("ul", { class: "legend" }, Object.entries(KINDS).map(entry), el("li", {}, "The filled part of a cell is what is given away.")));
 }
 
 function drawTiles(parent, rows, changed) {
@@ -186,7 +192,7 @@ function drawEmpty(parent, rows, shown) {
   const { loaded, problem } = fleet.status;
   const text = rows.length
     ? "No node matches."
-    : problem ? "No node can be shown; see above."
+    : problem ? "No node can be shown."
     : loaded ? "There is no node." : "Reading the cluster.";
   replace(parent, el("p", { role: "status" }, text));
 }

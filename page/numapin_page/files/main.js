@@ -2,6 +2,7 @@ import { el, replace } from "./dom.js";
 import { connect, fleet, listen } from "./live.js";
 import { fleetPage } from "./fleet.js";
 import { nodePage } from "./node.js";
+import { planPage } from "./plan.js";
 import { podPage } from "./pod.js";
 
 const content = document.getElementById("content");
@@ -12,6 +13,7 @@ function route() {
   leave();
   if (kind === "node" && names[0]) leave = nodePage(content, names[0]);
   else if (kind === "pod" && names[1]) leave = podPage(content, names[0], names[1]);
+  else if (kind === "plan") leave = planPage(content, names[0]);
   else leave = fleetPage(content);
 }
 
@@ -41,6 +43,7 @@ function showConnection() {
     !isLost && status.problem && !status.forbidden && notice("bad", `Not up to date: ${status.problem}`),
     (status.notes ?? []).map((text) => notice("note", text)),
   );
+  document.getElementById("plan").hidden = !status.hasPlan;
   document.getElementById("source").textContent = status.source ?? "";
   document.getElementById("about").textContent = status.version ? `numapin ${status.version}, read-only` : "";
 }

@@ -4,13 +4,13 @@ import { ask, el, number, plural, podLink, replace, table } from "./dom.js";
 import { KINDS } from "./kinds.js";
 import { fleet, listen } from "./live.js";
 
-const COLOURS = 8;
+export const COLOURS = 8;
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const WORDS = { shared: "shared", reserved: "reserved", outside: "not in use" };
 
 const SIGNS = { shared: "\u00a0\u00a0\u00a0", reserved: "r", outside: "\u2013" };
 
-const mark = (index) => (index < LETTERS.length ? LETTERS[index] : LETTERS[Math.floor(index / 26) - 1] + LETTERS[index % 26]);
+export const mark = (index) => (index < LETTERS.length ? LETTERS[index] : LETTERS[Math.floor(index / 26) - 1] + LETTERS[index % 26]);
 
 export function nodePage(parent, name) {
   const body = el("div");
@@ -75,14 +75,14 @@ function fits({ rooms, sizes }) {
   return el("section", {}, el("h2", {}, "What would fit"), el("p", { class: "small" }, "More pods of each size, by CPUs alone"), table("Pods that would fit on each NUMA node", headings, rooms.map(line)));
 }
 
-function refused({ refused: listed, refusedOmitted }) {
+export function refused({ refused: listed, refusedOmitted }) {
   const line = (one) =>
     el("tr", {}, el("th", { scope: "row" }, pod(one)), el("td", {}, one.container), el("td", {}, one.reason), el("td", {}, one.message));
   return el("section", {}, el("h2", {}, `Refused: ${plural(listed.length + refusedOmitted, "pod or container", "pods and containers")}, on shared CPUs`),
     table("Refused pods", ["Pod", "Container", "Reason", "Numbers"], listed.map(line)));
 }
 
-const pod = (one) => el("a", { href: podLink(one.namespace, one.pod) }, `${one.namespace}/${one.pod}`);
+export const pod = (one) => el("a", { href: podLink(one.namespace, one.pod) }, `${one.namespace}/${one.pod}`);
 
 function containers({ containers: listed, pools }) {
   const some = (key) => listed.some((one) => one[key].length);
@@ -119,36 +119,43 @@ function highlight(holder) {
 }
 
 function machine(page) {
-  const counts = { shared: 0, reserved: 0, outside: 0 };
-  for (const use of Object.values(page.cpus)) if (use in counts) counts[use] += 1;
-  const legend = Object.entries(counts)
-    .filter(([, count]) => count)
-    .map(([use, count]) => el("span", {}, el("span", { class: `cpu ${use}cpu` }, SIGNS[use]), ` ${WORDS[use]} (${count}) `));
   return el(
     "section", {},
     el("h2", {}, "The machine"),
     el("p", {}, page.machine.summary),
-    el("p", { class: "small" }, legend, " A letter: the container of the table below. A core is a box of its threads."),
-    el("div", { class: "machine" }, page.machine.boxes.map((one) => box(one, page))),
+    drawing(page.machine, page.cpus, page.containers),
   );
+}
+
+// The boxes of a machine; `uses` says what each CPU is, by the number of its container.
+export function drawing(found, uses, containers) {
+  const counts = { shared: 0, reserved: 0, outside: 0 };
+  for (const use of Object.values(uses)) if (use in counts) counts[use] += 1;
+  const legend = Object.entries(counts)
+    .filter(([, count]) => count)
+    .map(([use, count]) => el("span", {}, el("span", { class: `cpu ${use}cpu` }, SIGNS[use]), ` ${WORDS[use]} (${count}) `));
+  return [
+    el("p", { class: "small" }, legend, " A letter: the container of the table below. A core is a box of its threads."),
+    el("div", { class: "machine" }, found.boxes.map((one) => box(one, uses, containers))),
+  ];
 }
 
 const NAMES = { socket: "Socket", numa: "NUMA", cache: "L3" };
 
-function box(one, page) {
+function box(one, uses, containers) {
   const facts = [one.memory, one.hugepages && `huge pages ${one.hugepages}`].filter(Boolean).join(", ");
   const title = one.kind === "cores" ? "" : `${NAMES[one.kind]} ${one.id}${facts ? `: ${facts}` : ""}`;
   return el(
     "div", { class: `box ${one.kind}` },
     title && el("h3", {}, title),
-    one.cores ? el("div", { class: "cores" }, one.cores.map((core) => el("div", { class: "core" }, core.map((id) => cpu(id, page)))))
-      : el("div", { class: "inside" }, one.boxes.map((inner) => box(inner, page))),
+    one.cores ? el("div", { class: "cores" }, one.cores.map((core) => el("div", { class: "core" }, core.map((id) => cpu(id, uses, containers)))))
+      : el("div", { class: "inside" }, one.boxes.map((inner) => box(inner, uses, containers))),
   );
 }
 
-function cpu(id, page) {
-  const use = page.cpus[id] ?? "outside";
-  const holder = page.containers[use];
+function cpu(id, uses, containers) {
+  const use = uses[id] ?? "outside";
+  const holder = containers[use];
   if (!holder) return el("div", { class: `cpu ${use}cpu`, title: `CPU ${id}: ${WORDS[use]}` }, use === "shared" ? "" : el("b", {}, SIGNS[use]), ` ${id}`);
   return el(
     "div", { class: `cpu h${use % COLOURS}`, "data-holder": use, title: `CPU ${id}: ${holder.namespace}/${holder.pod} ${holder.container}` },

@@ -10,6 +10,7 @@ from numapin_cli.live.node_state import NodeState
 from numapin_cli.live.reader import manifest
 from numapin_cli.live.server import is_unknown_resource, said
 from numapin_client.cache.informer import Informer
+from numapin_client.cache.informer_settings import Hooks
 from numapin_client.cache.store import Change
 from numapin_client.client import ApiClient, Source
 from numapin_client.errors import ClientError, ForbiddenError, NotFoundError
@@ -42,8 +43,11 @@ class ServerParts:
     """Follows the objects; see `Parts`."""
 
     def __init__(self, client: ApiClient, changed: Changed) -> None:
-        """Args: `changed` is called with the names of nodes about which something changed."""
-        self._changed = changed
+        """Args: `changed` is called with the names of nodes about which something changed.
+
+        It is called first when everything has been read that can be: a node's line is made once.
+        """
+        self._changed, self._is_loaded = changed, False
         self._server = client.connection.login.server
         self._policies: dict[str, PolicyView] = {}
         self._informers: dict[Resource, Informer[str]] = {
@@ -56,17 +60,26 @@ class ServerParts:
             for resource, keep in _KEPT.items()
         }
 
+        self._settled = {one: _settled(of) for one, of in self._informers.items()}
+
     async def run(self) -> NoReturn:
         """Follow all of them until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for resource, informer in self._informers.items():
                 tasks.create_task(informer.run(), name=f"follow-{resource.plural}")
+            for one in self._settled.values():
+                await one.wait()
+            self._is_loaded = True
+            self._tell(self.names())
+            await self._informers[NODE_ASSIGNMENTS].synced.wait()
+            self._tell(self.names())
         raise AssertionError("informers end only when they are cancelled")
 
     def names(self) -> Collection[str]:
-        """See `Parts`."""
-        followed = (self._informers[one].items for one in (NODE_ASSIGNMENTS, NODES))
-        return {key.name for items in followed for key in items}
+        """See `Parts`. Which nodes have no assignment is known once all of these have been read."""
+        assignments = self._informers[NODE_ASSIGNMENTS]
+        kinds = (NODE_ASSIGNMENTS, NODES) if assignments.synced.is_set() else (NODE_ASSIGNMENTS,)
+        return {key.name for one in kinds for key in self._informers[one].items}
 
     def state(self, node: str) -> NodeState:
         """See `Parts`."""
@@ -90,7 +103,7 @@ class ServerParts:
         needed = problems.get(NODE_ASSIGNMENTS, "")
         return {
             "source": self._server,
-            "loaded": all(of.synced.is_set() or of.problem for of in self._informers.values()),
+            "loaded": self._is_loaded,
             "problem": needed or self._lost(problems),
             "forbidden": _is_refused(self._informers[NODE_ASSIGNMENTS].problem),
             "notes": self._notes(problems),
@@ -120,7 +133,7 @@ class ServerParts:
         return self._informers[resource].items.get(Key(node), "")
 
     def _of_nodes(self, changes: Sequence[Change[str]]) -> None:
-        self._changed(change.key.name for change in changes)
+        self._tell(change.key.name for change in changes)
 
     def _policy_changed(self, changes: Sequence[Change[str]]) -> None:
         for change in changes:
@@ -128,7 +141,18 @@ class ServerParts:
                 self._policies.pop(change.key.name, None)
             else:
                 self._policies[change.key.name] = PolicyView.decode(json.loads(change.new))
-        self._changed(self.names())
+        self._tell(self.names())
+
+    def _tell(self, nodes: Iterable[str]) -> None:
+        if self._is_loaded:
+            self._changed(nodes)
+
+
+def _settled(informer: Informer[str]) -> asyncio.Event:
+    """Set once the objects have been read, or cannot be."""
+    found = asyncio.Event()
+    informer.hooks = Hooks(listed=lambda _: found.set(), failed=lambda _: found.set())
+    return found
 
 
 def _is_refused(problem: ClientError | None) -> bool:

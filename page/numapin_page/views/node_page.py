@@ -39,12 +39,15 @@ def node_page(state: NodeState, beside: Beside) -> Json:
     page["sizes"] = list(SIZES)
     if topology is not None:
         page["machine"] = machine(topology)
-        page["cpus"] = cpu_uses(spec, topology)
+        number = {one.key: index for index, one in enumerate(spec.containers)}
+        page["cpus"] = cpu_uses(spec, topology, number)
     return page
 
 
-def cpu_uses(spec: NodeAssignmentSpec, topology: Topology) -> Mapping[str, int | str]:
-    """What each online CPU is: the index of the container that has it, or one of `SHARED`, ...
+def cpu_uses(
+    spec: NodeAssignmentSpec, topology: Topology, number: Mapping[tuple[str, str], int]
+) -> Mapping[str, int | str]:
+    """What each online CPU is: the number of the container that has it, or one of `SHARED`, ...
 
     While two containers of a pod share CPUs, the last one in the list is shown.
     """
@@ -54,9 +57,9 @@ def cpu_uses(spec: NodeAssignmentSpec, topology: Topology) -> Mapping[str, int |
     uses: dict[str, int | str] = {}
     for cpu in topology.online:
         uses[str(cpu)] = RESERVED if cpu in reserved else SHARED if cpu in shared else OUTSIDE
-    for index, entry in enumerate(spec.containers):
+    for entry in spec.containers:
         for cpu in entry.cpus & topology.online:
-            uses[str(cpu)] = index
+            uses[str(cpu)] = number[entry.key]
     return uses
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from numapin_client.errors import ClientError, ForbiddenError
 from numapin_page.live.answers import Answers
 from numapin_page.live.fleet import COALESCED_SECONDS, Fleet, Subscriber
 from numapin_page.live.parts import Parts
+from numapin_page.live.planned import Planned
 from numapin_page.views.node_page import node_page, with_amounts
 from numapin_page.web.hosts import HEADERS, why_refused
 
@@ -53,6 +55,7 @@ class Site:
         answers: answers about one pod or node.
         hosts: what the header `Host` may say.
         about: what each status message says besides, such as the version.
+        planned: what an edit would change; None if no edit was given.
     """
 
     fleet: Fleet
@@ -60,6 +63,7 @@ class Site:
     answers: Answers
     hosts: frozenset[str]
     about: Json
+    planned: Planned | None = None
 
     def application(self) -> web.Application:
         """The routes; everything but GET is refused."""
@@ -74,6 +78,9 @@ class Site:
         routes.add_get("/api/amounts/{name}", self._amounts)
         routes.add_get("/api/pods/{namespace}/{name}", self._pod)
         routes.add_get("/api/search", self._search)
+        if self.planned is not None:
+            routes.add_get("/api/plan", partial(_plan, self.planned))
+            routes.add_get("/api/plan/{name}", partial(_planned_node, self.planned))
         return application
 
     @web.middleware
@@ -118,7 +125,8 @@ class Site:
         return _json({"pods": found, "most": FOUND})
 
     def _status(self) -> Json:
-        return {**self.about, **self.parts.status()}
+        has_plan = self.planned is not None
+        return {**self.about, "hasPlan": has_plan, **self.parts.status()}
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         if self.fleet.readers >= MOST_READERS:
@@ -161,6 +169,15 @@ async def _send(response: web.StreamResponse, event: str, data: str) -> None:
     """
     async with asyncio.timeout(SLOW_SECONDS):
         await response.write(f"event: {event}\ndata: {data}\n\n".encode())
+
+
+async def _plan(planned: Planned, request: web.Request) -> web.Response:
+    first = request.query.get("first", "0")
+    return _json(planned.status(int(first) if first.isdecimal() else 0))
+
+
+async def _planned_node(planned: Planned, request: web.Request) -> web.Response:
+    return _json(await planned.node(request.match_info["name"]))
 
 
 def _json(content: Json, status: int = 200) -> web.Response:

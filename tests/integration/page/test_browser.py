@@ -1,5 +1,6 @@
 """The page in Debian's Chromium: what people see, with the keyboard, in the dark, on a phone."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,7 +16,15 @@ from support.page.pictured_cluster import HOSTILE, dump, fleet, of_kind, picture
 from support.page.served import served
 from support.suite.left_out import before_release
 
-PATHS = ("#/", "#/node/epyc", "#/node/stuck", "#/node/spare", "#/pod/default/epyc-9")
+PATHS = (
+    "#/",
+    "#/plan",
+    "#/plan/xeon",
+    "#/node/epyc",
+    "#/node/stuck",
+    "#/node/spare",
+    "#/pod/default/epyc-9",
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +38,10 @@ async def url(pictures: dict[str, list[Json]], tmp_path: Path) -> AsyncIterator[
     """A page of a file with nodes in every state."""
     file = tmp_path / "cluster.json"
     file.write_text(dump(pictures["fleet"]))
-    async with served("--cluster", str(file)) as found:
+    edit = tmp_path / "edit.json"
+    policy = of_kind(pictures["fleet"], "CpuPolicy")
+    edit.write_text(json.dumps(policy | {"spec": policy["spec"] | {"reserved": {"count": 4}}}))
+    async with served("--cluster", str(file), "-f", str(edit)) as found:
         yield found
 
 
@@ -97,6 +109,15 @@ async def test_text_of_the_cluster_is_text(url: str) -> None:
     async with opened(f"{url}/#/node/stuck") as page:
         await expect(page.get_by_text(HOSTILE)).to_be_visible()
         assert await page.locator("img").count() == 0
+
+
+@before_release
+async def test_a_node_is_shown_before_and_after_an_edit(url: str) -> None:
+    async with opened(f"{url}/#/plan") as page:
+        await page.get_by_role("link", name="power").click()
+        for part in ("Before", "After"):
+            await expect(page.get_by_role("heading", name=part)).to_be_visible()
+        await expect(page.locator(".cpu[title]")).to_have_count(2 * 256)
 
 
 @before_release

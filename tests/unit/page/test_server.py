@@ -113,6 +113,7 @@ async def test_without_rights_the_page_says_which_are_missing(api: FakeApiServer
         served.fleet.wake()
         await seen.until(stream, lambda one: one.status.get("forbidden") or poke(served))
         assert "may not list nodeassignments.numapin.io" in seen.status["problem"]
+        assert seen.rows == {}, "whether a policy governs them is not known"
 
 
 def poke(served: Served) -> bool:

@@ -10,7 +10,8 @@ PORT: Final = 8390
 
 _DESCRIPTION: Final = """\
 Show a cluster as a page in the browser: all nodes at a glance, a node as a machine with who has
-what, and a pod's way to its CPUs. The page follows the cluster, and changes nothing in it.
+what, and a pod's way to its CPUs. The page follows the cluster, and changes nothing in it. With -f
+it also shows what these files would change if they were applied, as numapin plan --live says it.
 
 It shows what the login may read, to whoever reaches the address; that is only this machine unless
 --address says otherwise. It needs the right to read NodeAssignments, and uses NodeReports,
@@ -26,6 +27,7 @@ exit status:
 _EPILOG: Final = """\
 examples:
   numapin serve
+  numapin serve -f edited-policy.yaml                what this edit would change, too
   numapin serve --cluster numapin-report.tar.gz      what a report says
   numapin serve --port 9000 --context production
   numapin serve --address 0.0.0.0 --host numapin.example.com
@@ -51,6 +53,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="a name under which browsers reach it besides; requests for others are refused; may"
         " be repeated",
     )
+    text = "show what these objects, such as an edited policy, would change; may be repeated"
+    add_files_argument(parser, "-f", "--filename", text=text)
     text = "show this dump or report instead of an API server; may be repeated"
     add_files_argument(parser, "--cluster", text=text)
     add_server_arguments(parser)
