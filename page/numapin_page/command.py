@@ -131,7 +131,7 @@ def _hosts(options: Namespace, opened: socket.socket) -> frozenset[str]:
 async def _listen(opened: socket.socket, site: Site) -> NoReturn:
     """Serve until cancelled."""
     runner = web.AppRunner(
-        site.application(), access_log=None, shutdown_timeout=1.0, handler_cancellation=True
+        site.application(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True
     )
     await runner.setup()
     try:

@@ -154,7 +154,7 @@ async def test_without_rights_it_says_which_are_missing(
         login = kubeconfig(api.url, tmp_path)
         async with served("--kubeconfig", str(login)) as url, opened(url) as page:
             notice = page.get_by_text("may not list nodeassignments.numapin.io")
-            await expect(notice).to_be_visible(timeout=60_000)
+            await expect(notice).to_be_visible()
             assert await violations(page) == []
 
 
@@ -175,4 +175,4 @@ async def test_a_lost_connection_is_said_and_what_was_seen_stays(
             assert await violations(page) == []
             port = url.rpartition(":")[2]
             async with served("--cluster", str(file), port=port):
-                await expect(page.locator("#connection")).to_have_text("a file", timeout=60_000)
+                await expect(page.locator("#connection")).to_have_text("a file")

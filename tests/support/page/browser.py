@@ -5,11 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import ConsoleMessage, Dialog, Error, Page, async_playwright
+from playwright.async_api import ConsoleMessage, Dialog, Error, Page, async_playwright, expect
 
 from numapin_lab.errors import MissingError
 
 CHROMIUM = "chromium"
+MOST_MILLISECONDS = 120_000
+"""What a page takes on a busy machine; only what hangs takes longer."""
+
+expect.set_options(timeout=MOST_MILLISECONDS)
+
 _ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
 """Tests run as root, which Chromium's sandbox refuses, and in containers with little shared
 memory."""
@@ -30,6 +35,7 @@ async def opened(url: str, *, dark: bool = False, width: int = 1280) -> AsyncIte
                 color_scheme="dark" if dark else "light",
             )
             _collect(page, errors)
+            page.set_default_timeout(MOST_MILLISECONDS)
             await page.goto(url)
             yield page
         finally:

@@ -22,6 +22,7 @@ from support.fakes.apiserver import FakeApiServer
 from support.fakes.worlds.asked_cluster import fill
 from support.page.pictured_cluster import HOSTILE, fleet, of_kind, pictured
 from support.page.served import Seen
+from support.real.waiting import eventually
 
 Json = dict[str, Any]
 
@@ -215,3 +216,22 @@ async def test_a_node_that_cannot_be_shown_is_a_line_of_its_own() -> None:
     await lines.refresh(Broken())  # type: ignore[arg-type]
     row = json.loads(lines.rows["bad"])
     assert (row["kind"], row["message"]) == ("stalled", "cannot be shown: KeyError('bad')")
+
+
+async def test_a_reader_that_does_not_read_is_left(
+    api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection takes what the kernel takes, and no more."""
+    monkeypatch.setattr(module, "SLOW_SECONDS", 0.2)
+    async with serving(api) as served:
+        async with served.session.get(f"{served.url}/events") as quick:
+            await Seen().until(quick, names)
+        await eventually(lambda: served.fleet.readers == 0)
+        served.fleet.rows |= {f"n{one}": json.dumps({"name": "x" * 10_000}) for one in range(2000)}
+        host, _, port = served.url.removeprefix("http://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port), limit=1)
+        writer.write(f"GET /events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        await eventually(lambda: served.fleet.readers == 1)
+        await eventually(lambda: served.fleet.readers == 0)
+        assert not reader.at_eof(), "it has not read what was sent"
+        writer.close()
