@@ -52,7 +52,8 @@ export function fleetPage(parent) {
     const rows = [...fleet.rows.values()];
     const found = rows.filter(matchesText);
     const shown = found.filter(matchesKind).sort(inOrder());
-    for (const one of [parts.tiles, parts.columns, parts.list]) one.hidden = !rows.length;
+    parts.tiles.hidden = !rows.length;
+    parts.columns.hidden = parts.list.hidden = !shown.length;
     drawTiles(parts.tiles, found, changed);
     drawCapacity(parts.capacity, shown);
     drawMap(parts.map, shown);

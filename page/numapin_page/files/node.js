@@ -14,6 +14,7 @@ export const mark = (index) => (index < LETTERS.length ? LETTERS[index] : LETTER
 
 export function nodePage(parent, name) {
   const body = el("div");
+  followPointer(body);
   const amounts = el("div");
   document.title = `${name} - numapin`;
   replace(parent, el("nav", { "aria-label": "Way back" }, el("a", { href: "#/" }, "\u2190 all nodes")), el("h1", {}, `Node ${name}`), body, amounts);
@@ -54,8 +55,8 @@ function draw(parent, page) {
     page.message && el("p", { class: "notice note" }, page.message),
     page.refused?.length ? refused(page) : null,
     page.rooms?.length ? fits(page) : null,
-    page.machine ? machine(page) : row.policy && el("p", {}, "The enforcer has not reported the hardware yet."),
     page.containers ? containers(page) : null,
+    page.machine ? machine(page) : row.policy && el("p", {}, "The enforcer has not reported the hardware yet."),
     page.machine ? hardware(page.machine) : null,
     page.drift && Object.keys(page.drift).length ? drift(page.drift) : null,
   );
@@ -99,22 +100,25 @@ function containers({ containers: listed, pools }) {
       hasNotes && el("td", {}, one.notes.join("; ")),
     );
   const headings = ["", "Pod, container", "CPUs", "NUMA", hasMemory && "Memory", "Kernel has", hasNotes && "Notes"].filter((one) => one !== false);
-  const section = el(
-    "section", {},
+  return el(
+    "section", { class: "holders" },
     el("h2", {}, "Who has what"),
     listed.length ? table("Containers with CPUs or memory of their own", headings, listed.map(line)) : el("p", {}, "No container has CPUs of its own."),
     el("p", { class: "small" }, pools.shared ? `Shared by all others: ${pools.shared}. Reserved: ${pools.reserved || "none"}.` : "The CPUs of this node are not divided."),
   );
+}
+
+// What a container has stands out while it, or a CPU of it, is pointed at or has the focus.
+export function followPointer(parent) {
   const light = (event) => highlight(event.target.closest("[data-holder]")?.dataset.holder);
-  section.addEventListener("mouseover", light);
-  section.addEventListener("focusin", light);
-  section.addEventListener("mouseleave", () => highlight());
-  section.addEventListener("focusout", () => highlight());
-  return section;
+  parent.addEventListener("mouseover", light);
+  parent.addEventListener("focusin", light);
+  parent.addEventListener("mouseleave", () => highlight());
+  parent.addEventListener("focusout", () => highlight());
 }
 
 function highlight(holder) {
-  for (const one of document.querySelectorAll(".cpu")) one.classList.toggle("dimmed", holder !== undefined && one.dataset.holder !== holder);
+  for (const one of document.querySelectorAll(".machine .cpu")) one.classList.toggle("dimmed", holder !== undefined && one.dataset.holder !== holder);
   for (const one of document.querySelectorAll("tr[data-holder]")) one.classList.toggle("lit", one.dataset.holder === holder);
 }
 
@@ -135,7 +139,7 @@ export function drawing(found, uses, containers) {
     .filter(([, count]) => count)
     .map(([use, count]) => el("span", {}, el("span", { class: `cpu ${use}cpu` }, SIGNS[use]), ` ${WORDS[use]} (${count}) `));
   return [
-    el("p", { class: "small" }, legend, " A letter: the container of the table below. A core is a box of its threads."),
+    el("p", { class: "small" }, legend, " A letter: a container of the table. A core is a box of its threads."),
     el("div", { class: "machine" }, found.boxes.map((one) => box(one, uses, containers))),
   ];
 }

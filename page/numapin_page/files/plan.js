@@ -1,7 +1,7 @@
 // What an edit would change: the nodes, and each of them before and after.
 
 import { ask, el, number, plural, replace, table } from "./dom.js";
-import { COLOURS, drawing, mark, pod, refused } from "./node.js";
+import { COLOURS, drawing, followPointer, mark, pod, refused } from "./node.js";
 
 const LOOK_MS = 1000;
 
@@ -59,7 +59,7 @@ function draw(parent, rows) {
       el("td", { class: "number" }, arrow(row.exclusive)),
       el("td", { class: "number" }, row.moved),
       el("td", { class: "number" }, arrow(row.refused)),
-      el("td", {}, row.said),
+      el("td", { class: "said" }, row.said),
     );
   const shown = [...rows].sort((a, b) => b.isStalled - a.isStalled || worse(b) - worse(a) || b.moved - a.moved).slice(0, 200);
   const headings = ["Node", "Policy", "Mode", "Reserved", "Exclusive CPUs", "Containers with other CPUs", "Refused", "Note"];
@@ -74,6 +74,7 @@ const worse = (row) => row.refused[1] - row.refused[0];
 
 function onePage(parent, name) {
   const body = el("div", { "aria-busy": "true" }, el("p", {}, "Planning."));
+  followPointer(body);
   const way = el("nav", { "aria-label": "Way back" }, el("a", { href: "#/plan" }, "\u2190 what the edit changes"));
   replace(parent, way, el("h1", {}, `Node ${name}, before and after`), body);
   const asking = new AbortController();
@@ -87,7 +88,7 @@ function onePage(parent, name) {
 function drawOne(parent, page) {
   const line = (one, index) =>
     el(
-      "tr", {},
+      "tr", { "data-holder": index },
       el("td", {}, el("span", { class: `mark h${index % COLOURS}` }, mark(index))),
       el("th", { scope: "row" }, pod(one), ` ${one.container}`),
       el("td", { class: "ids" }, one.before || "shared"),
@@ -98,9 +99,9 @@ function drawOne(parent, page) {
     parent,
     page.row.said && el("p", { class: `notice ${page.row.isStalled ? "bad" : "note"}` }, page.row.said),
     page.refused.length ? refused({ refused: page.refused, refusedOmitted: 0 }) : null,
-    page.machine ? el("div", { class: "twice" }, part("Before", page.before), part("After", page.after)) : el("p", {}, "The enforcer has not reported the hardware yet."),
     page.containers.length ? el("h2", {}, "Containers") : null,
     page.containers.length ? table("Containers before and after", ["", "Pod, container", "CPUs before", "CPUs after"], page.containers.map(line)) : null,
+    page.machine ? el("div", { class: "twice" }, part("Before", page.before), part("After", page.after)) : el("p", {}, "The enforcer has not reported the hardware yet."),
     page.moves.length ? el("section", {}, el("h2", {}, "Moves"), el("ul", {}, page.moves.map((text) => el("li", {}, text)))) : null,
   );
 }

@@ -116,7 +116,7 @@ async def test_a_node_is_shown_before_and_after_an_edit(url: str) -> None:
     async with opened(f"{url}/#/plan") as page:
         await page.get_by_role("link", name="power").click()
         for part in ("Before", "After"):
-            await expect(page.get_by_role("heading", name=part)).to_be_visible()
+            await expect(page.get_by_role("heading", name=part, exact=True)).to_be_visible()
         await expect(page.locator(".cpu[title]")).to_have_count(2 * 256)
 
 
