@@ -26,6 +26,7 @@ _PATHS: Final = (
     "--systemd-socket=/run/dbus/system_bus_socket",
     "--irq-dir=/proc/irq",
     "--workqueue-dir=/sys/devices/virtual/workqueue",
+    "--resctrl-dir=/sys/fs/resctrl",
 )
 """Flags of the enforcer and the paths of the host, as most nodes have them."""
 
