@@ -26,7 +26,3 @@ class Parts(Protocol):
 
     def with_pod(self, text: str, most: int) -> Iterable[Json]:
         """The pods of assignments whose `namespace/name` has a text in it, `most` at most."""
-
-
-class UnknownNodeError(LookupError):
-    """There is no such node."""

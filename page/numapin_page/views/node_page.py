@@ -134,6 +134,5 @@ def _room(room: Room) -> Json:
         "numaNode": room.numa_node,
         "allocatable": len(room.allocatable),
         "free": len(room.free),
-        "freeCPUs": str(room.free),
         "fits": fits,
     }
