@@ -12,8 +12,13 @@ import yaml
 from numapin_cli.main import main
 
 TOP = Path(__file__).parents[2]
-ABOUT_THIS_VERSION = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
-PAGES = sorted(path.relative_to(TOP) for one in ABOUT_THIS_VERSION for path in TOP.glob(one))
+ABOUT_THIS_VERSION = ("*.md", "docs/**/*.md")
+PAGES = sorted(
+    path.relative_to(TOP)
+    for one in ABOUT_THIS_VERSION
+    for path in TOP.glob(one)
+    if path.name != "CHANGELOG.md"
+)
 OTHER_PAGES = [Path("CHANGELOG.md"), *(path.relative_to(TOP) for path in TOP.glob("tests/*/*.md"))]
 """Pages that also name files of past versions or of other projects."""
 
