@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system test before-release release-check times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks release try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system unit test before-release release-check times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks release publish try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ system:
 
 test: setup system  ## set up and run the tests, but for those that before-release runs as well
 	PYTHONPATH=tests $(BIN)/python -m support.suite.streams --durations=30 --durations-min=5
+
+unit: setup  ## run the tests that need neither root nor other programs
+	$(BIN)/pytest tests/unit
 
 BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine integration/page
 
@@ -156,8 +159,13 @@ figures: setup system  ## measure enforcing on this machine, and draw the pictur
 	$(BIN)/python -m numapin_benchmarks.enforcing --output docs/images/enforcing.json
 	$(BIN)/python -m numapin_benchmarks.enforcing.plot docs/images/enforcing.json
 
-release: setup  ## build what a release consists of in dist/ (REGISTRY=, DOWNLOADS=, BASE=; release/build.py --help)
-	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(if $(BASE),--base $(BASE))
+release: setup  ## build what a release consists of in dist/ (REGISTRY=, DOWNLOADS=, BASE=, NO_IMAGES=1; release/build.py --help)
+	$(BIN)/python release/build.py $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(if $(BASE),--base $(BASE)) \
+		$(if $(NO_IMAGES),--no-images) $(if $(OUTPUT),--output $(OUTPUT))
+
+publish: setup  ## push a release and the images of each architecture to a registry (RELEASE=, REGISTRY=, AMD64=, ARM64=, SIGN=1; release/publish.py --help)
+	$(BIN)/python release/publish.py $(or $(RELEASE),$(error set RELEASE to the folder of a release)) --registry $(or $(REGISTRY),$(error set REGISTRY)) \
+		$(if $(AMD64),--images amd64=$(AMD64)) $(if $(ARM64),--images arm64=$(ARM64)) $(if $(SIGN),--sign) $(if $(OUTPUT),--output $(OUTPUT))
 
 try-release: setup system  ## install the release in RELEASE=DIR from its files alone, in a new lab
 	$(BIN)/python release/try_release.py $(or $(RELEASE),$(error set RELEASE to the folder of a release))

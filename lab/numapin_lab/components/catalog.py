@@ -23,6 +23,7 @@ CONTAINERD_MODULE = LAB_MODULE / "containerd"
 HELM_MODULE = LAB_MODULE / "helm"
 DRA_MODULE = LAB_MODULE / "dra-driver-cpu"
 KREW_MODULE = LAB_MODULE / "krew"
+PUBLISHING_MODULE = LAB_MODULE / "publishing"
 KUBE_SCORE_MODULE = LAB_MODULE / "kube-score"
 KUBE_ROUTER_MODULE = LAB_MODULE / "kube-router"
 SCHEDULER_MODULE = LAB_MODULE / "scheduler-plugins"
@@ -133,6 +134,20 @@ KREW = Component(
     "version",
     floor=(0, 4, 3),
 )
+ACTIONLINT = Component(
+    "actionlint",
+    PUBLISHING_MODULE,
+    "github.com/rhysd/actionlint/cmd/actionlint",
+    "github.com/rhysd/actionlint",
+    floor=(1, 7, 12),
+)
+CRANE = Component(
+    "crane",
+    PUBLISHING_MODULE,
+    "github.com/google/go-containerregistry/cmd/crane",
+    "github.com/google/go-containerregistry",
+    "version",
+)
 KUBE_ROUTER = Component(
     "kube-router",
     KUBE_ROUTER_MODULE,
@@ -170,6 +185,8 @@ COMPONENTS: Mapping[str, Component] = {
         DRA_DRIVER,
         KUBE_SCORE,
         KREW,
+        ACTIONLINT,
+        CRANE,
         KUBE_ROUTER,
         COLLECTOR,
         TOPOLOGY_SCHEDULER,
@@ -183,6 +200,8 @@ TOOLS = tuple(
         DRA_DRIVER,
         KUBE_SCORE,
         KREW,
+        ACTIONLINT,
+        CRANE,
         KUBE_ROUTER,
         COLLECTOR,
         TOPOLOGY_SCHEDULER,
