@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system unit test before-release release-check times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks release publish try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system unit test before-release release-check times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks audit release publish try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -153,6 +153,10 @@ locks: setup  ## write the exact versions and hashes of what the images and the 
 	$(LOCK) pyproject.toml --extra operator --extra otlp --output-file images/operator.lock
 	$(LOCK) pyproject.toml --extra enforcer --extra otlp --output-file images/enforcer.lock
 	$(LOCK) pyproject.toml --extra cli --extra login --output-file release/kubectl-plugin.lock
+
+audit: setup  ## ask which packages that are shipped have known vulnerabilities (status 3: not all could be asked about)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.10,<3'
+	$(BIN)/python release/audit.py
 
 figures: setup system  ## measure enforcing on this machine, and draw the pictures in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
