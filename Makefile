@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format schema proto system unit test before-release release-check times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks audit release publish try-release skew newer-kernel systemd upgrade
+.PHONY: help setup check format schema proto system unit fuzz test before-release release-check times demo lab chaos bench scale holding hostile histories exhaustive moves told steps figures images images-compare locks audit release publish try-release skew newer-kernel systemd upgrade
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,13 @@ test: setup system  ## set up and run the tests, but for those that before-relea
 
 unit: setup  ## run the tests that need neither root nor other programs
 	$(BIN)/pytest tests/unit
+
+# What reads what others have written: the runtime, the kernel, the kubelet, drivers, a person, a process that was killed.
+FUZZED := $(addprefix tests/unit/,client/login/test_damaged_kubeconfig.py $(addprefix enforcer/,assignment/test_damaged_state.py assignment/test_decode.py \
+	cgroups/test_damaged_files.py hardware/test_robust.py node/test_damaged_files.py podresources/test_devices.py runtime/nri runtime/test_damaged_answers.py))
+
+fuzz: setup  ## give what reads files and answers of others more damaged ones than make test does (EXAMPLES=2000, minutes)
+	NUMAPIN_TEST_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/pytest $(FUZZED)
 
 BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine integration/page
 

@@ -1,5 +1,6 @@
 """What the unit tests share: the captured machines, unpacked once, and a clock."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,14 @@ from support.fakes.manual_clock import ManualClock
 
 # A busy machine is not a failure: neither a deadline nor the time to draw examples counts.
 settings.register_profile("unit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unit")
+settings.register_profile(
+    "fuzz",
+    settings.get_profile("unit"),
+    max_examples=int(os.environ.get("NUMAPIN_TEST_EXAMPLES", "100")),
+    derandomize=False,
+    database=None,
+)
+settings.load_profile("fuzz" if "NUMAPIN_TEST_EXAMPLES" in os.environ else "unit")
 
 # Examples of derandomized properties would change with every constant in any module that is loaded:
 # a test would fail in one selection of tests and pass in another.

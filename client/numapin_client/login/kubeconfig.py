@@ -7,6 +7,7 @@ Source: client-go `clientcmd` (merging, precedence), `clientcmd/api/v1` (fields)
 
 import base64
 import binascii
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,12 @@ from numapin_client.login.credentials import (
     tls_context,
 )
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""A half of a character, which an escape in YAML or JSON can name and nothing can send."""
+
+_NO_VALUE = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
+"""What the library raises for a value that its tag cannot have, such as a 99th month."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -44,7 +51,7 @@ class Entry:
             LoginError: it is not text.
         """
         value = self.values.get(name) or ""
-        if not isinstance(value, str):
+        if not isinstance(value, str) or _SURROGATE.search(value):
             raise LoginError(f"{self.place}.{name} is not text")
         return value
 
@@ -216,7 +223,7 @@ def _read_files(paths: str) -> list[tuple[Path, Mapping[str, Any]]]:
 def _read_yaml(path: Path) -> Mapping[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *_NO_VALUE) as error:
         raise LoginError(f"cannot read the kubeconfig {path}: {error}") from error
     if not isinstance(content, dict):
         raise LoginError(f"{path} is not a kubeconfig: it holds no mapping of fields")

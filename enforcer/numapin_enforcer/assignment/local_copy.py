@@ -66,7 +66,10 @@ class LocalCopy:
             spec = decode_spec(content["spec"])
         except InvalidSpecError as error:
             raise LocalCopyError(self.path, f"its spec is wrong: {error}") from error
-        return Assignment(content["node"], content["uid"], content["generation"], spec)
+        uid, generation = content["uid"], content["generation"]
+        if not isinstance(uid, str) or not isinstance(generation, int):
+            raise LocalCopyError(self.path, "it is damaged (uid or generation is of another kind)")
+        return Assignment(content["node"], uid, generation, spec)
 
 
 class LocalCopyWriter:

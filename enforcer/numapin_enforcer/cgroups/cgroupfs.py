@@ -3,7 +3,6 @@
 import errno
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,9 @@ from numapin_enforcer.cgroups.errors import (
 from numapin_enforcer.cgroups.file_access import (
     is_folder,
     list_folders,
+    parse_cpus,
+    parse_mems,
+    parse_number,
     raise_if_taken,
     read_bytes,
     read_file,
@@ -130,7 +132,8 @@ class Cgroupfs:
     def read_effective_cpus(self, path: str) -> CpuSet:
         """The CPUs that one cgroup really has; see `CgroupTree`."""
         self._count_read()
-        return _cpus(read_bytes(f"{self._folder(path)}/{self._effective_cpus}"))
+        file = f"{self._folder(path)}/{self._effective_cpus}"
+        return parse_cpus(file, read_bytes(file))
 
     def write(self, write: Write) -> None:
         """Make one write; see `CgroupTree`."""
@@ -208,10 +211,12 @@ class Cgroupfs:
         if folder is None:
             return None
         if self._mounts.version is Version.V2:
-            limit, _, period = read_file(f"{folder}/{_V2_QUOTA}").partition(" ")
-            return Quota(None if limit == "max" else int(limit), int(period))
-        limit, period = (read_file(f"{folder}/{name}") for name in (_V1_QUOTA, _V1_PERIOD))
-        return Quota(None if int(limit) < 0 else int(limit), int(period))
+            text, _, period = read_file(f"{folder}/{_V2_QUOTA}").partition(" ")
+            given = None if text == "max" else parse_number(folder, text)
+            return Quota(given, parse_number(folder, period))
+        texts = (read_file(f"{folder}/{name}") for name in (_V1_QUOTA, _V1_PERIOD))
+        limit, every = (parse_number(folder, text) for text in texts)
+        return Quota(None if limit < 0 else limit, every)
 
     def _write_quota(self, path: str, quota: Quota) -> None:
         folder = self._cpu_folder(path)
@@ -261,10 +266,11 @@ class Cgroupfs:
     def _read_one(self, path: str) -> tuple[Cgroup, bool]:
         """One cgroup of the tree, and whether it may have children."""
         self._count_read()
-        texts, has_children = read_files(f"{self._mount}/{path}", self._files)
-        cpus, mems, effective_cpus, effective_mems = texts
-        sets = (_cpus(cpus), _mems(mems), _cpus(effective_cpus), _mems(effective_mems))
-        return Cgroup(path, *sets), has_children
+        folder = f"{self._mount}/{path}"
+        (cpus, mems, *effective), has_children = read_files(folder, self._files)
+        asked = (parse_cpus(folder, cpus), parse_mems(folder, mems))
+        has = (parse_cpus(folder, effective[0]), parse_mems(folder, effective[1]))
+        return Cgroup(path, *asked, *has), has_children
 
     def _count_read(self) -> None:
         self._reads += 1
@@ -288,13 +294,3 @@ class Cgroupfs:
         """Refuse paths outside the tree, which must not be written."""
         if not contains(self._root, path) or ".." in path.split("/"):
             raise ValueError(f"{path!r} is not in the tree {self._root!r}")
-
-
-@lru_cache(maxsize=4096)
-def _cpus(text: bytes) -> CpuSet:
-    return CpuSet.parse(text.decode("ascii").strip())
-
-
-@lru_cache(maxsize=4096)
-def _mems(text: bytes) -> MemSet:
-    return MemSet.parse(text.decode("ascii").strip())

@@ -4,11 +4,12 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from numapin_api.cpuset import CpuSet
+from numapin_api.cpuset import CpuSet, MemSet
 from numapin_enforcer.cgroups.errors import DENIED, CgroupError, CgroupRefusedError, error_of
 
 _NO_CHILDREN: Final = 2
@@ -53,7 +54,54 @@ def read_file(path: str) -> str:
         CgroupVanishedError: the cgroup is gone, or has no such file.
         CgroupError: the file could not be read.
     """
-    return read_bytes(path).decode("ascii").strip()
+    content = read_bytes(path)
+    try:
+        return content.decode("ascii").strip()
+    except UnicodeDecodeError as error:
+        raise _not_understood(path, error) from error
+
+
+def parse_cpus(path: str, text: bytes) -> CpuSet:
+    """The CPUs in the content of a file.
+
+    Raises:
+        CgroupError: it is no list of CPUs; the error names `path`.
+    """
+    try:
+        return _cpus(text)
+    except ValueError as error:
+        raise _not_understood(path, error) from error
+
+
+def parse_mems(path: str, text: bytes) -> MemSet:
+    """The NUMA nodes in the content of a file; see `parse_cpus`."""
+    try:
+        return _mems(text)
+    except ValueError as error:
+        raise _not_understood(path, error) from error
+
+
+def parse_number(path: str, text: str) -> int:
+    """The number in the text of a file; see `parse_cpus`."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise _not_understood(path, error) from error
+
+
+@lru_cache(maxsize=4096)
+def _cpus(text: bytes) -> CpuSet:
+    return CpuSet.parse(text.decode("ascii").strip())
+
+
+@lru_cache(maxsize=4096)
+def _mems(text: bytes) -> MemSet:
+    return MemSet.parse(text.decode("ascii").strip())
+
+
+def _not_understood(path: str, error: ValueError) -> CgroupError:
+    """The error for content that no kernel writes, such as that of a file of others."""
+    return CgroupError(path, None, errno.EILSEQ, f"it is not what the kernel writes: {error}")
 
 
 def read_bytes(path: str) -> bytes:
