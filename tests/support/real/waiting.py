@@ -10,7 +10,9 @@ PATIENCE_SECONDS = 120.0
 """Only ends a test that fails: no test may depend on how busy the machine is."""
 POLL_SECONDS = 0.01
 LOOK_SECONDS = 4 * POLL_SECONDS
-"""How much one look counts at most: a busy machine gets as many looks as an idle one."""
+"""How much one look counts: a busy machine gets as many looks as an idle one."""
+SLOWER = 5
+"""... unless looks take longer than so many times that: a wait in vain must end some time."""
 
 
 async def eventually(check: Callable[[], Any], what: str = "") -> Any:
@@ -38,7 +40,8 @@ async def eventually(check: Callable[[], Any], what: str = "") -> Any:
         if waited_seconds > PATIENCE_SECONDS:
             raise AssertionError(f"waited {PATIENCE_SECONDS:g} s in vain: {what or check}: {last}")
         await asyncio.sleep(POLL_SECONDS)
-        waited_seconds += min(clock() - began, LOOK_SECONDS)
+        spent_seconds = clock() - began
+        waited_seconds += max(min(spent_seconds, LOOK_SECONDS), spent_seconds / SLOWER)
 
 
 @asynccontextmanager
