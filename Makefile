@@ -67,7 +67,7 @@ FUZZED := $(addprefix tests/unit/,client/login/test_damaged_kubeconfig.py $(addp
 fuzz: setup  ## give what reads files and answers of others more damaged ones than make test does (EXAMPLES=2000, minutes)
 	NUMAPIN_TEST_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/pytest $(FUZZED)
 
-BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine integration/page
+BEFORE_RELEASE := e2e/test_chaos.py e2e/test_pods.py e2e/test_migration_vm.py e2e/test_removal.py e2e/pods/test_mode_audit.py e2e/test_vmnode.py e2e/virtual_machine integration/contract/test_release.py integration/enforcer/heartbeats integration/enforcer/start_gate integration/enforcer/virtual_machine integration/page
 
 before-release: setup system  ## run the tests that make test leaves out, but for those of steps, systemd and newer-kernel (an hour)
 	NUMAPIN_TEST_BEFORE_RELEASE=1 $(BIN)/pytest $(addprefix tests/,$(BEFORE_RELEASE))

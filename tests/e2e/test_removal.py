@@ -6,12 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 import yaml
 from grpclib.client import Channel
 
+from numapin_api.names import NAMESPACE
+from numapin_cli.main import main
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
 from numapin_enforcer.runtime.generated.cri_v1_grpc import RuntimeServiceStub
 from numapin_lab.controlplane.installation import MANIFESTS, without_workloads
@@ -19,6 +22,7 @@ from numapin_lab.lifecycle import LabFolder
 from numapin_lab.node.cgroups import below
 from numapin_lab.processes.daemons import stop
 from numapin_lab.running_lab import RunningLab, eventually, pod, policy
+from support.suite.left_out import before_release
 
 FILES = ("cpuset.cpus", "cpuset.mems", "cpu.cfs_quota_us", "cpu.shares", "cpu.max")
 KINDS = (
@@ -170,7 +174,14 @@ def _mode(lab: RunningLab) -> str | None:
     return assignment.spec.mode if assignment else None
 
 
-ORDERS = (as_the_readme_says, all_at_once, operator_first, enforcer_first)
+def after_the_command(lab: RunningLab) -> None:
+    """What `numapin release` has released stays so, whatever is deleted first."""
+    release_by_command(lab)
+    for step in (delete_namespace, delete_crds, delete_others, delete_policies_if_any):
+        step(lab)
+
+
+ORDERS = (as_the_readme_says, all_at_once, operator_first, enforcer_first, after_the_command)
 
 
 @pytest.mark.parametrize("remove", ORDERS)
@@ -179,6 +190,11 @@ def test_a_removal_in_any_order_leaves_node_and_cluster_as_they_were(
 ) -> None:
     lab, before = installed
     remove(lab)
+    check(lab, before)
+
+
+def check(lab: RunningLab, before: Found) -> None:
+    """Nothing is left, on the node and in the cluster."""
     eventually(lambda: difference(before, found(lab)), {})
     objects = lab.kubectl("get", ",".join(KINDS), "--output=name").split()
     assert [one for one in objects if "numapin" in one] == []
@@ -188,6 +204,66 @@ def test_a_removal_in_any_order_leaves_node_and_cluster_as_they_were(
     assert json.loads(left["quotas.json"]) == {}
     if "assignment.json" in left:
         assert '"mode": "None"' in left["assignment.json"]
+
+
+def release_by_command(lab: RunningLab) -> None:
+    flags = ("--kubeconfig", str(lab.cluster.plane.kubeconfig))
+    assert main(["release", "--all", *flags]) == 0
+    assert lab.assignment() is None
+
+
+def delete_crds(lab: RunningLab) -> None:
+    lab.kubectl("delete", *our_crds(lab))
+
+
+def our_crds(lab: RunningLab) -> list[str]:
+    found = lab.kubectl("get", "customresourcedefinitions", "--output=name").split()
+    return [one for one in found if one.endswith(".numapin.io")]
+
+
+def delete_namespace(lab: RunningLab) -> None:
+    """What runs in it ends with it."""
+    lab.kubectl("delete", "namespace", NAMESPACE)
+    end(lab, "operator", "enforcer", "standby")
+
+
+def delete_others(lab: RunningLab) -> None:
+    """`kubectl delete -k`, or `helm uninstall`, without CRDs and namespace."""
+    rendered = lab.kubectl("kustomize", str(MANIFESTS))
+    others = [
+        one
+        for one in without_workloads(yaml.safe_load_all(rendered))
+        if one["kind"] not in {"CustomResourceDefinition", "Namespace"}
+    ]
+    lab.kubectl("delete", "-f", "-", "--ignore-not-found", text=yaml.safe_dump_all(others))
+    end(lab, "operator", "enforcer", "standby")
+
+
+def delete_policies_if_any(lab: RunningLab) -> None:
+    if our_crds(lab):
+        delete_policies(lab)
+
+
+FOUR_STEPS = (delete_policies_if_any, delete_crds, delete_others, delete_namespace)
+
+
+@before_release
+@pytest.mark.parametrize(
+    "steps",
+    tuple(permutations(FOUR_STEPS)),
+    ids=lambda steps: "-".join(one.__name__ for one in steps),
+)
+def test_four_steps_in_every_order(
+    installed: tuple[RunningLab, Found],
+    steps: tuple[Callable[[RunningLab], None], ...],
+) -> None:
+    """One step follows the other at once; what is left then, the one command clears."""
+    lab, before = installed
+    for step in steps:
+        step(lab)
+    if difference(before, found(lab)):
+        release(lab)
+    check(lab, before)
 
 
 def difference(before: Found, after: Found) -> dict[str, tuple[str | None, str | None]]:

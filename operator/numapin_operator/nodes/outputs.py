@@ -40,7 +40,7 @@ LINES_AT_ONCE: Final = 20
 """Lines of one kind about a node that are logged at once; more are logged once a minute."""
 
 NOT_RELEASED: Final = (
-    "no enforcer has released it: start its enforcer, or release it by hand (docs/operations.md)"
+    "no enforcer has released it: start its enforcer, or give numapin release --pods the node"
 )
 
 _log = logging.getLogger(__name__)

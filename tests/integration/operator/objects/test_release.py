@@ -111,6 +111,24 @@ async def test_a_dead_enforcer_stops_it_and_the_next_call_goes_on(
         assert await release(world, *words) == 0
 
 
+async def written_again(world: RealWorld, node: str) -> None:
+    """Play an operator of an earlier release, for which a policy still selects the node."""
+    while True:
+        if (await world.spec(node)).get("mode") == "None":
+            patch = {"spec": {"mode": "Static", "pools": {"reserved": "0-1", "shared": "0-7"}}}
+            await world.admin.merge_patch(NODE_ASSIGNMENTS, Key(node), patch)
+        await asyncio.sleep(0.05)
+
+
+async def test_an_operator_that_does_not_know_the_annotation_is_not_fought_for_ever(
+    world: RealWorld, capsys: Capture
+) -> None:
+    node, _ = await two_nodes(world)
+    async with running(written_again(world, node)):
+        assert await release(world, "--node", node) == 3
+    assert "an operator of an earlier release does not know" in capsys.readouterr().out
+
+
 async def kubelet(world: RealWorld, node: str, state: Json, phase: str) -> None:
     """Play a kubelet that runs the command's pod on a node."""
     while True:

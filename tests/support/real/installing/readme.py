@@ -22,18 +22,18 @@ def first_pod() -> list[list[str]]:
     ]
 
 
-def release_a_node(node: str) -> list[str]:
-    """The arguments of kubectl that release a node without numapin's pods.
+def release_nodes(image: str) -> list[str]:
+    """The arguments of numapin that release nodes without numapin's pods.
 
     Raises:
         ValueError: the page has none, or one of another program.
     """
-    (words,) = commands(OPERATIONS, "release a node")
-    return [word.replace("NODE", node) for word in words]
+    (words,) = commands(OPERATIONS, "release a node", "numapin")
+    return [f"--image={image}" if word.startswith("--image=") else word for word in words]
 
 
-def commands(page: Path, section: str) -> list[list[str]]:
-    """The arguments of each kubectl between the marks of a section.
+def commands(page: Path, section: str, program: str = "kubectl") -> list[list[str]]:
+    """The arguments of each call of a program between the marks of a section.
 
     Raises:
         ValueError: the page has none, or one of another program.
@@ -41,6 +41,6 @@ def commands(page: Path, section: str) -> list[list[str]]:
     marks = f"<!-- {section}: begin -->(.*)<!-- {section}: end -->"
     found = re.search(marks, page.read_text(), re.DOTALL)
     lines = re.findall(r"^\$ (.*)$", found[1], re.MULTILINE) if found else []
-    if not lines or not all(one.startswith("kubectl ") for one in lines):
-        raise ValueError(f"{page} must have commands of kubectl in {section}, and has {lines}")
+    if not lines or not all(one.startswith(f"{program} ") for one in lines):
+        raise ValueError(f"{page} must have commands of {program} in {section}, and has {lines}")
     return [one.split()[1:] for one in lines]

@@ -188,7 +188,7 @@ async def test_a_node_that_no_enforcer_releases_is_named_with_what_to_do(
     await operator.work_until_idle()
     (record,) = [one for one in caplog.records if "keeps its CPU sets" in one.message]
     assert record.__dict__["node"] == "node-1"
-    assert "release it by hand" in record.__dict__["why"]
+    assert "numapin release --pods" in record.__dict__["why"]
 
 
 async def test_a_deposed_leader_stops_at_a_conflict(

@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 from numapin_api.cpuset import CpuSet
+from numapin_cli.main import main
+from numapin_daemon.version import VERSION
 from numapin_lab.installed.running import InstalledLab, running
 from numapin_lab.installed.uninstall import DELETED, left_in_cluster, left_on_node
 from numapin_lab.lifecycle import LabFolder
 from numapin_lab.running_lab import pod, policy
 from support.real.changing.cpu_limits import NO_QUOTA, quotas
-from support.real.installing.readme import release_a_node
+from support.real.installing.readme import release_nodes
 
+ENFORCER = f"numapin-enforcer:{VERSION}"
 OWN, SHARED, EVERYTHING = CpuSet.parse("1"), CpuSet.parse("0"), CpuSet.parse("0-1")
 
 
@@ -28,7 +31,9 @@ def removable(root: None, tmp_path: Path) -> Iterator[InstalledLab]:
         folder.down()
 
 
-def test_a_node_is_released_by_hand_after_everything_was_deleted(removable: InstalledLab) -> None:
+def test_a_node_is_released_by_pod_after_everything_was_deleted(
+    removable: InstalledLab, capsys: pytest.CaptureFixture[str]
+) -> None:
     lab = removable
     delayed = policy(releaseDelay="10m")  # else the pods may release the node while they end
     lab.apply(delayed, pod("owner", cpu="1"), pod("neighbour"))
@@ -39,11 +44,10 @@ def test_a_node_is_released_by_hand_after_everything_was_deleted(removable: Inst
     assert (lab.allowed("owner"), lab.allowed("neighbour")) == (OWN, SHARED)
     assert quotas(lab, "owner") == (NO_QUOTA, NO_QUOTA)
 
-    said = lab.kubectl(*release_a_node(lab.node))
-    (by,) = [word for word in said.split() if word.startswith("node-debugger")]
-    lab.kubectl("wait", f"pod/{by}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
-    assert "everything was released" in lab.kubectl("logs", by).splitlines()[-1]
+    flags = ("--kubeconfig", str(lab.cluster.plane.kubeconfig))
+    assert main([*release_nodes(ENFORCER), *flags]) == 0
+    assert f"node/{lab.node} released (1 of 1)" in capsys.readouterr().out
     assert lab.allowed("owner") == lab.allowed("neighbour") == EVERYTHING
     assert quotas(lab, "owner") == (100_000, 100_000)
-    lab.delete("pod", "owner", "neighbour", by)
+    lab.delete("pod", "owner", "neighbour")
     lab.eventually(lambda: left_on_node(lab.cluster), [])
