@@ -93,12 +93,21 @@ class Destination:
 
     def attest(self, index: str, architecture: str, sbom: Path) -> None:
         """Attest the SBOM of the image that an index has for an architecture."""
-        verify = f"--tls-verify={not self.http}".lower()
-        read = run("buildah", "manifest", "inspect", verify, index)
         name = index.partition("@")[0]
-        about = f"{name}@{_platforms(read)[architecture]}"
+        about = f"{name}@{_platforms(self._inspect(index))[architecture]}"
         what = ("--type", "cyclonedx", "--predicate", str(sbom))
         run("cosign", "attest", "--yes", *what, *self._how(), about)
+
+    def _inspect(self, index: str) -> str:
+        """An index as the registry has it: what is pushed is compressed, and has other digests."""
+        if not self.http:
+            return run("buildah", "manifest", "inspect", index)
+        host = self.registry.partition("/")[0]
+        with tempfile.NamedTemporaryFile("w") as settings:
+            settings.write(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
+            settings.flush()
+            conf = f"--registries-conf={settings.name}"
+            return run("buildah", conf, "manifest", "inspect", index)
 
     def sign_file(self, file: Path) -> None:
         """Write the signature of a file beside it."""
