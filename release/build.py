@@ -4,7 +4,7 @@
     .venv/bin/python release/build.py [--output DIR] [--registry REGISTRY]
 
     numapin-X.Y.Z-py3-none-any.whl, numapin-X.Y.Z.tar.gz   the programs, for pip
-    kubectl-numapin-X.Y.Z-linux-amd64.tar.gz, krew.yaml    the plug-in of kubectl, for krew
+    kubectl-numapin-X.Y.Z-PLATFORM.tar.gz, krew.yaml       the plug-in of kubectl, for krew
     numapin-X.Y.Z.tgz                                      the Helm chart
     numapin-X.Y.Z-OVERLAY.yaml                             each overlay in one file, for kubectl
     numapin-X.Y.Z-crds.yaml                                the CustomResourceDefinitions alone
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from kubectl_plugin import build_plugin, krew_manifest
+from kubectl_plugin import PLATFORMS, build_plugin, krew_manifest
 
 from numapin_daemon.version import VERSION
 from numapin_lab.components.build import provide
@@ -183,6 +183,13 @@ def package_chart(helm: Path, folder: Path, time: int) -> None:
         run(helm, "package", chart, "--destination", folder)
 
 
+def write_plugins(folder: Path, version: str, time: int, options: argparse.Namespace) -> None:
+    """Write the plug-in of kubectl for each platform, and krew's manifest."""
+    wanted = options.platform or PLATFORMS
+    plugins = {one: build_plugin(folder, one, version, time, run) for one in wanted}
+    (folder / "krew.yaml").write_text(krew_manifest(plugins, version, options.downloads))
+
+
 def fill(folder: Path, version: str, options: argparse.Namespace) -> None:
     """Build every file."""
     say = Progress(4 + options.images + options.plugin)
@@ -192,9 +199,7 @@ def fill(folder: Path, version: str, options: argparse.Namespace) -> None:
     run(sys.executable, "-m", "build", "--outdir", folder, SOURCE_DATE_EPOCH=time)
     if options.plugin:
         say("plug-in of kubectl")
-        plugin = build_plugin(folder, version, int(time), run)
-        krew = krew_manifest(plugin, version, digest(plugin), options.downloads)
-        (folder / "krew.yaml").write_text(krew)
+        write_plugins(folder, version, int(time), options)
     programs = provide(["helm", "kubectl"], progress=lambda text: print(text, file=sys.stderr))
     say("chart")
     package_chart(programs["helm"].path, folder, int(time))
@@ -254,6 +259,12 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--no-plugin", dest="plugin", action="store_false", help="leave kubectl's plug-in out"
+    )
+    parser.add_argument(
+        "--platform",
+        action="append",
+        choices=PLATFORMS,
+        help="a platform of kubectl's plug-in; may be repeated (all)",
     )
     parser.add_argument(
         "--allow-changes", action="store_true", help="build although files are not committed"

@@ -1,17 +1,18 @@
-"""The plug-in of kubectl as krew installs it: an archive for one platform, and krew's manifest.
+"""The plug-in of kubectl as krew installs it: an archive for each platform, and krew's manifest.
 
 Pydantic and aiohttp contain machine code, so one archive for every platform cannot be. This one has
 the wheels of one platform for each Python, and a launcher that chooses. It asks no index when it
-runs.
+runs. Archives for other platforms than this one are made of wheels alone, and not run here.
 """
 
 import gzip
+import hashlib
 import io
 import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +22,15 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 LOCK: Final = ROOT / "release" / "kubectl-plugin.lock"
 LAUNCHER: Final = "kubectl-numapin"
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-PLATFORM: Final = ("linux", "amd64")
-WHEELS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-"""Newer wheels first. Source: PEP 600."""
+PLATFORMS: Final = {
+    "linux-amd64": ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"),
+    "linux-arm64": ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"),
+    "darwin-amd64": ("macosx_13_0_x86_64",),
+    "darwin-arm64": ("macosx_13_0_arm64",),
+}
+"""The wheels of each platform of krew, newer ones first. Source: PEP 600.
+
+Wheels for older releases of macOS than the named one are taken, too."""
 
 RUN: Final = """\
 import sys
@@ -42,21 +49,22 @@ UNUSED: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 Run = Callable[..., str]
 
 
-def build_plugin(folder: Path, version: str, time: int, run: Run) -> Path:
-    """Write the archive.
+def build_plugin(folder: Path, platform: str, version: str, time: int, run: Run) -> Path:
+    """Write the archive of a platform.
 
     Args:
         folder: has the wheel of numapin; the archive is written there.
+        platform: one of `PLATFORMS`.
         version: the release.
         time: of each file in the archive.
         run: runs a command in the project's folder.
     """
     (wheel,) = folder.glob("*.whl")
-    archive = folder / f"kubectl-numapin-{version}-{'-'.join(PLATFORM)}.tar.gz"
+    archive = folder / f"kubectl-numapin-{version}-{platform}.tar.gz"
     with tempfile.TemporaryDirectory() as made:
         root = Path(made)
         for python in PYTHONS:
-            _install(root / f"cp{python.replace('.', '')}", python, wheel, run)
+            _install(root / f"cp{python.replace('.', '')}", (python, platform), wheel, run)
         _share(root)
         (root / "run.py").write_text(RUN)
         shutil.copy(ROOT / "LICENSE", root / "LICENSE")
@@ -65,11 +73,12 @@ def build_plugin(folder: Path, version: str, time: int, run: Run) -> Path:
     return archive
 
 
-def _install(target: Path, python: str, wheel: Path, run: Run) -> None:
-    """Install numapin and exactly what is locked for one Python."""
+def _install(target: Path, machine: tuple[str, str], wheel: Path, run: Run) -> None:
+    """Install numapin and exactly what is locked for one Python on one platform."""
+    python, platform = machine
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     where = (f"--target={target}", f"--python-version={python}", "--implementation=cp")
-    platforms = [f"--platform={one}" for one in WHEELS]
+    platforms = [f"--platform={one}" for one in PLATFORMS[platform]]
     options = (*where, *platforms, "--only-binary=:all:", "--no-compile", "--no-deps")
     run(*pip, *options, "--require-hashes", "-r", LOCK)
     run(*pip, *options, "--no-index", wheel)
@@ -123,24 +132,16 @@ def pack(root: Path, time: int) -> bytes:
     return gzip.compress(tar.getvalue(), mtime=0)
 
 
-def krew_manifest(archive: Path, version: str, sha256: str, downloads: str) -> str:
+def krew_manifest(archives: Mapping[str, Path], version: str, downloads: str) -> str:
     """What `kubectl krew install --manifest` reads.
 
     Args:
-        archive: what `build_plugin` has written.
+        archives: what `build_plugin` has written for each platform.
         version: the release.
-        sha256: the archive's digest, in hexadecimal.
         downloads: the URL of the folder where the release can be downloaded.
 
     Source: krew, "Plugin manifest".
     """
-    system, machine = PLATFORM
-    platform = {
-        "selector": {"matchLabels": {"os": system, "arch": machine}},
-        "uri": f"{downloads.rstrip('/')}/{archive.name}" if downloads else archive.name,
-        "sha256": sha256,
-        "bin": LAUNCHER,
-    }
     spec = {
         "version": f"v{version}",
         "shortDescription": "Show and plan exclusive CPUs and local memory",
@@ -148,8 +149,19 @@ def krew_manifest(archive: Path, version: str, sha256: str, downloads: str) -> s
             "Shows which containers have which exclusive CPUs and NUMA nodes, says why a pod has\n"
             "none, and plans policies before they are applied. Part of the operator numapin.\n"
         ),
-        "caveats": f"Needs Python {PYTHONS[0]} to {PYTHONS[-1]} (CPython) and glibc.\n",
-        "platforms": [platform],
+        "caveats": f"Needs Python {PYTHONS[0]} to {PYTHONS[-1]} (CPython); on Linux glibc.\n",
+        "platforms": [_platform(one, archive, downloads) for one, archive in archives.items()],
     }
     kind = {"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin"}
     return yaml.safe_dump({**kind, "metadata": {"name": "numapin"}, "spec": spec}, sort_keys=False)
+
+
+def _platform(platform: str, archive: Path, downloads: str) -> dict[str, object]:
+    """The entry of a platform in krew's manifest."""
+    system, machine = platform.split("-")
+    return {
+        "selector": {"matchLabels": {"os": system, "arch": machine}},
+        "uri": f"{downloads.rstrip('/')}/{archive.name}" if downloads else archive.name,
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+        "bin": LAUNCHER,
+    }

@@ -1,11 +1,13 @@
 """A release is built only of sources that all have one version, and says what is in it."""
 
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from numapin_daemon.version import VERSION
 
@@ -93,3 +95,18 @@ def test_the_chart_refuses_the_same_registries(build: ModuleType) -> None:
 def test_a_program_that_is_missing_is_named(build: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(build.ReleaseError, match="/missing is not installed"):
         build.run(tmp_path / "missing")
+
+
+def test_krew_finds_the_plug_in_of_each_platform(build: ModuleType, tmp_path: Path) -> None:
+    archives = {one: tmp_path / f"kubectl-numapin-{one}.tar.gz" for one in build.PLATFORMS}
+    for one, archive in archives.items():
+        archive.write_text(one)
+    manifest = yaml.safe_load(build.krew_manifest(archives, "0.1.0", "https://example.com/v0.1.0/"))
+    found = {
+        "{os}-{arch}".format(**one["selector"]["matchLabels"]): (one["uri"], one["sha256"])
+        for one in manifest["spec"]["platforms"]
+    }
+    assert found.keys() == {"linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64"}
+    for one, (uri, digest) in found.items():
+        assert uri == f"https://example.com/v0.1.0/{archives[one].name}"
+        assert digest == hashlib.sha256(one.encode()).hexdigest()

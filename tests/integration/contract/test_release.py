@@ -35,7 +35,10 @@ Krew = Callable[..., Path]
 def build(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, str(ROOT / "release" / "build.py"), "--allow-changes", "--no-images"]
     return subprocess.run(
-        [*program, f"--output={output}", *options], capture_output=True, text=True, check=False
+        [*program, "--platform=linux-amd64", f"--output={output}", *options],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
