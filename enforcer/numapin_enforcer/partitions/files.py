@@ -1,13 +1,14 @@
 """Reads and writes the files of partitions, each cgroup by its path from the cpuset mount."""
 
+import errno
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
 from numapin_api.cpuset import CpuSet
-from numapin_enforcer.cgroups.errors import CgroupError, CgroupVanishedError
-from numapin_enforcer.cgroups.file_access import read_file, read_files, write_file
+from numapin_enforcer.cgroups.errors import CgroupError, CgroupRefusedError, CgroupVanishedError
+from numapin_enforcer.cgroups.file_access import list_folders, read_file, read_files, write_file
 from numapin_enforcer.partitions.plan import File, PartitionWrite, State
 
 ISOLATED: Final = "cpuset.cpus.isolated"
@@ -54,7 +55,30 @@ class KernelPartitions:
 
     def write(self, write: PartitionWrite) -> None:
         """See `PartitionFiles`."""
-        write_file(f"{self._mount}/{write.path}/{write.file}", write.value)
+        try:
+            write_file(f"{self._mount}/{write.path}/{write.file}", write.value)
+        except CgroupRefusedError as error:
+            if error.number == errno.EINVAL and write.file is File.EXCLUSIVE:
+                self._raise_if_taken(write)
+            raise
+
+    def _raise_if_taken(self, write: PartitionWrite) -> None:
+        """Name the cgroup beside it that has some of these CPUs, which no two may have.
+
+        Source: Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.exclusive".
+        """
+        above, _, own = f"{self._mount}/{write.path}".rpartition("/")
+        for name in list_folders(above):
+            other, taken = f"{above}/{name}", CpuSet()
+            with suppress(CgroupError):
+                if name != own:
+                    has = CpuSet.parse(read_file(f"{other}/{File.EXCLUSIVE}"))
+                    taken = has & CpuSet.parse(write.value)
+            if taken:
+                why = f"the cgroup {other} has CPUs {taken} exclusively ({File.EXCLUSIVE}, EINVAL)"
+                do = "have what made it give them up"
+                file = f"{self._mount}/{write.path}/{write.file}"
+                raise CgroupRefusedError(file, write.value, errno.EINVAL, f"{why}; {do}")
 
     def isolated(self) -> CpuSet:
         """See `PartitionFiles`."""

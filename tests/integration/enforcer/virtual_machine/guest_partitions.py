@@ -3,14 +3,9 @@
 Not collected on the host: test_in_virtual_machine.py runs this.
 """
 
-import os
 import random
 import signal
-import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +19,12 @@ from numapin_enforcer.partitions.plan import (
     plan_partitions,
 )
 from numapin_enforcer.runtime.generated import cri_v1_pb2 as pb
-from numapin_lab.node.cgroups import open_to_children
-from numapin_lab.node.played_kubelet import Kubelet, Pod
+from numapin_lab.node.containerd import Runtime
+from numapin_lab.node.played_kubelet import Kubelet, Pod, make_cgroup
 from support.fakes.kernels.partitions import PartitionModel
 from support.real.cgroups import RealCgroups, online_cpus
 from support.real.enforcer_node import Node, assigned, spec
+from support.real.host.neighbours import Sampler, busy_on_the_host, new_guaranteed_pod
 from support.real.kernel_cgroups import CPUSET, cpus_of, write_cpus
 from support.real.waiting import eventually
 
@@ -36,7 +32,6 @@ KIND, EXCLUSIVE = "cpuset.cpus.partition", "cpuset.cpus.exclusive"
 PRINT_CPUS = ("grep", "Cpus_allowed_list", "/proc/self/status")
 NEW_PODS = 100
 ROUNDS, FOREIGN = 60, 0.3
-SPIN = ("sh", "-c", "while :; do :; done")
 
 
 def said(cgroup: str, file: str) -> str:
@@ -60,6 +55,16 @@ def untouched(kubelet: Kubelet) -> bool:
     return not files and not kinds and cpus_of("") == "0-3"
 
 
+@pytest.fixture(autouse=True)
+def no_partition_is_left(containerd: Runtime) -> Iterator[None]:
+    """What a test leaves in cgroups would keep CPUs from the next one's."""
+    yield
+    top = CPUSET / containerd.cgroup.path
+    for folder in sorted({top, *(one.parent for one in top.rglob(KIND))}, reverse=True):
+        (folder / KIND).write_text("member\n")
+        (folder / EXCLUSIVE).write_text("\n")
+
+
 @pytest.fixture
 async def exclusive(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
     """A pod whose container has the CPUs 2-3 as a partition; and that container's cgroup."""
@@ -72,68 +77,6 @@ async def exclusive(node: Node, kubelet: Kubelet) -> tuple[Pod, str]:
     await eventually(node.reports_exclusive, "the container to be reported exclusive")
     await kubelet.until_remembered(container_id, "2-3")
     return pod, cgroup
-
-
-class Sampler:
-    """Which tasks beside those of one cgroup were on some CPUs, as `/proc` says."""
-
-    def __init__(self, cgroup: str, cpus: CpuSet) -> None:
-        self.found: set[str] = set()
-        self.samples = 0
-        self._cgroup, self._cpus = cgroup, cpus
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampler")
-
-    @contextmanager
-    def sampling(self) -> Iterator["Sampler"]:
-        self._thread.start()
-        yield self
-        self._ends.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ends.wait(0.1):
-            self.samples += 1
-            for stat in Path("/proc").glob("[0-9]*/stat"):
-                self._look(stat)
-
-    def _look(self, stat: Path) -> None:
-        try:
-            text = stat.read_text()
-            cgroup = (stat.parent / "cgroup").read_text()
-        except OSError:  # it has ended
-            return
-        fields = text.rpartition(")")[2].split()
-        is_running, cpu, is_kernel = fields[0] == "R", int(fields[36]), fields[1] in {"0", "2"}
-        if is_running and cpu in self._cpus and not is_kernel and self._cgroup not in cgroup:
-            self.found.add(f"{text.partition(' (')[2].partition(')')[0]} on {cpu}: {cgroup}")
-
-
-@contextmanager
-def busy_on_the_host() -> Iterator[None]:
-    """A program in no container that asks for every CPU."""
-    with subprocess.Popen(SPIN) as program:
-        os.sched_setaffinity(program.pid, range(4))
-        yield
-        program.kill()
-
-
-def new_guaranteed_pod(kubelet: Kubelet, number: int) -> tuple[str, str, str]:
-    """Cgroups as kubelet and runc make them, with a busy process; returns what each may use."""
-    pod = kubelet.pod_cgroup("", f"00000000-0000-0000-0000-{number:012}")
-    kubelet.make(pod)
-    container = CPUSET / pod / f"{number:064}"
-    open_to_children(container.parent)
-    container.mkdir()
-    with subprocess.Popen(SPIN) as busy:
-        (container / "cgroup.procs").write_text(str(busy.pid))
-        status = Path(f"/proc/{busy.pid}/status").read_text().splitlines()
-        (allowed,) = (one.split()[1] for one in status if one.startswith("Cpus_allowed_list"))
-        found = (cpus_of(pod), cpus_of(f"{pod}/{container.name}"), allowed)
-        busy.kill()
-    container.rmdir()
-    (CPUSET / pod).rmdir()
-    return found
 
 
 async def test_new_guaranteed_pods_are_off_a_partition_while_enforcer_and_standby_are_dead(
@@ -266,6 +209,21 @@ async def test_a_refused_partition_is_reported_and_stays_a_cpuset(
     await node.applied(spec(assigned(pod.uid, "main", "2-3"), shared="0-1"))
     await eventually(lambda: said(kubelet.kubepods, EXCLUSIVE) == "1", "what was found")
     write(kubelet.kubepods, EXCLUSIVE, "")
+
+
+async def test_the_cgroup_that_has_the_cpus_exclusively_is_named(
+    node: Node, kubelet: Kubelet
+) -> None:
+    other = f"{kubelet.root}/other"
+    make_cgroup(other)
+    write(other, EXCLUSIVE, "3")
+    pod = await kubelet.run_pod("exclusive")
+    cgroup = f"{pod.cgroup}/{await kubelet.run(pod, 'main')}"
+    await node.start()
+    node.assign(spec(assigned(pod.uid, "main", "2-3"), shared="0-1", isolation="Partition"))
+    await eventually(lambda: node.condition("Ready")[1] == "PartitionRefused")
+    assert f"{other} has CPUs 3 exclusively" in node.condition("Ready")[2]
+    assert partition(cgroup) == ("member", "", "2-3")
 
 
 def test_the_model_of_partitions_answers_as_the_kernel_does() -> None:
