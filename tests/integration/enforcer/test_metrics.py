@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numapin_enforcer.telemetry.table import METRICS, OF_CPUS
+from numapin_enforcer.telemetry.table import CACHE_OCCUPANCY, MEMORY_TRAFFIC, METRICS, OF_CPUS
 from numapin_lab.node.played_kubelet import Kubelet
 from numapin_lab.processes.ports import choose
 from support.real.enforcer_node import Node, assigned, spec
@@ -18,6 +18,7 @@ from support.real.waiting import eventually
 BUSY = ("sh", "-c", "while :; do :; done")
 OF_V2 = {"numapin_pressure_stall_seconds_total"}
 OF_SEVERAL_NUMA_NODES = {"numapin_promised_memory_bytes"}
+OF_RESCTRL = {CACHE_OCCUPANCY.name, MEMORY_TRAFFIC.name}
 OF_EACH_CONTAINER = {one.name for one in METRICS if "container" in one.labels}
 
 
@@ -52,7 +53,7 @@ async def test_prometheus_scrapes_every_metric_with_its_type(
         types = server.types()
     found = {name: kind for name, kind in types.items() if name.startswith(("numapin", "kubelet"))}
     expected = {one.name: str(one.kind) for one in METRICS if not one.name.startswith("process")}
-    not_here = expected.keys() & (OF_V2 | OF_SEVERAL_NUMA_NODES) - found.keys()
+    not_here = expected.keys() & (OF_V2 | OF_SEVERAL_NUMA_NODES | OF_RESCTRL) - found.keys()
     for name in OF_EACH_CONTAINER | {one.name for one in OF_CPUS} | not_here:
         expected.pop(name)
     assert found == expected
