@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from numapin_api.cpuset import CpuSet
@@ -86,6 +86,7 @@ def outcome(node: Node, asked: PodView) -> bool:
     return True
 
 
+@example(free=[2, 5], init=[3], apps=[1, 4, 2], alignment="SingleNUMANode")
 @given(
     free=st.lists(st.integers(0, 6), min_size=2, max_size=4),
     init=st.lists(st.integers(1, 6), min_size=1, max_size=3),
@@ -96,7 +97,11 @@ def outcome(node: Node, asked: PodView) -> bool:
 def test_a_pod_that_fits_without_them_fits_with_them(
     free: list[int], init: list[int], apps: list[int], alignment: str
 ) -> None:
-    """If none of them needs more than the neediest container after it."""
+    """If none of them needs more than the neediest container after it.
+
+    One that does not fit without them may fit with them: containers take first what init containers
+    had, which may leave others enough.
+    """
     reserved = [
         cpu for node, left in enumerate(free) for cpu in range(node * 8 + left, node * 8 + 8)
     ]
@@ -104,4 +109,4 @@ def test_a_pod_that_fits_without_them_fits_with_them(
     resolved = resolve(machine(8 * len(free), 1, len(free)), spec, NO_QUIRKS)
     before = [str(min(count, max(apps))) for count in init]
     fits = outcome(Node(resolved), pod("a", *map(str, apps)))
-    assert outcome(Node(resolved), starting("a", before, *map(str, apps))) == fits
+    assert outcome(Node(resolved), starting("a", before, *map(str, apps))) or not fits
