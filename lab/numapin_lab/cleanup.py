@@ -2,11 +2,22 @@
 
 import shutil
 from pathlib import Path
+from typing import Final
 
 from numapin_lab.errors import LabError
 from numapin_lab.node import mounts
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.processes.daemons import kill, marked
+
+MEMORY: Final = Path("/dev/shm")
+
+
+def in_memory(run: Path) -> Path:
+    """A folder in memory for what a node has in `/run`; it need not exist.
+
+    `/run` of a development machine may be on a disk, which holds up who writes there.
+    """
+    return MEMORY / run.name
 
 
 def clear(lab: Path, run: Path, cgroup: LabCgroup) -> None:
@@ -34,6 +45,7 @@ def clear(lab: Path, run: Path, cgroup: LabCgroup) -> None:
     if run.exists():
         _remove_shim_sockets(run)
         shutil.rmtree(run)
+    shutil.rmtree(in_memory(run), ignore_errors=True)
 
 
 def _remove_shim_sockets(run: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from numapin_lab.cleanup import in_memory
 from numapin_lab.node import mounts
 from numapin_lab.node.cgroups import LabCgroup
 from numapin_lab.node.pod_network import BRIDGE
@@ -74,8 +75,7 @@ class Traces:
                 seen.add(name)
 
     def _files(self) -> Iterator[Path]:
-        if self.state.run.exists():
-            yield self.state.run
+        yield from (one for one in (self.state.run, in_memory(self.state.run)) if one.exists())
         yield from (one for one in _below(self.folder) if one.name not in {"log", "lock"})
         yield from map(Path, sorted(host_paths() - self.before))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from numapin_api.names import ENFORCER_SERVICE_ACCOUNT, NAMESPACE, OPERATOR_SERVICE_ACCOUNT
+from numapin_lab.cleanup import in_memory
 from numapin_lab.controlplane.servers import ControlPlane
 from numapin_lab.controlplane.service_accounts import ServiceAccount, log_in
 from numapin_lab.node.kubelet import Kubelet
@@ -115,7 +116,7 @@ def _node_options(kubelet: Kubelet) -> tuple[str, ...]:
         *enforcer_options(kubelet.node),
         f"--cgroup-root={kubelet.runtime.cgroup.path}",
         f"--state-dir={kubelet.plane.folder / 'enforcer' / 'state'}",
-        f"--run-dir={kubelet.plane.folder / 'enforcer' / 'run'}",
+        f"--run-dir={in_memory(kubelet.runtime.run) / 'enforcer'}",
         f"--kubelet-state-dir={kubelet.root}",
     )
 
