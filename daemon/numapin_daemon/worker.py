@@ -4,13 +4,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from numapin_daemon.clock import Clock, SystemClock
 from numapin_daemon.flowcontrol.backoff import Backoff
 from numapin_daemon.kept_error import without_frames
 
 LOG: Final = logging.getLogger(__name__)
+
+Wanted = TypeVar("Wanted")
+Keeper = TypeVar("Keeper")
 
 
 def _no_wake() -> None:
@@ -119,3 +122,53 @@ class Worker:
 
     def _backoff_seconds(self, error: Exception) -> float:
         return self.backoff.next_seconds(getattr(error, "retry_after_seconds", None))
+
+
+@dataclass(eq=False, slots=True)
+class Looks(Generic[Wanted, Keeper]):
+    """The work of a `Worker` that keeps files of the kernel as they are wanted, and restores them.
+
+    The keeper has read what earlier processes saved. It is made for the first look, and dropped
+    once nothing is left to do.
+
+    Attributes:
+        is_needed: whether something must be kept like this, or may have to be restored.
+        keeper: makes the keeper; called in a thread.
+        look: looks once; returns after how many seconds it must look again, None if nothing is
+            left to do.
+        rest: called where no look is needed.
+    """
+
+    is_needed: Callable[[Wanted], bool]
+    keeper: Callable[[], Keeper]
+    look: Callable[[Keeper, Wanted], Awaitable[float | None]]
+    rest: Callable[[], object] = bool
+    _wanted: Wanted | None = field(default=None, init=False)
+    """None while nothing may be written."""
+    _keeper: Keeper | None = field(default=None, init=False)
+
+    def want(self, wanted: Wanted) -> bool:
+        """Keep the files like this from now on; whether that is something else than before."""
+        is_news = wanted != self._wanted
+        self._wanted = wanted
+        return is_news
+
+    def pause(self) -> None:
+        """Write nothing until something is wanted again."""
+        self._wanted = None
+
+    async def make(self) -> float | None:
+        """One look, for what was wanted at its beginning, if one is needed; see `look`."""
+        wanted = self._wanted
+        if wanted is None:
+            return None
+        if not self.is_needed(wanted):
+            self._keeper = None
+            self.rest()
+            return None
+        if self._keeper is None:
+            self._keeper = await asyncio.to_thread(self.keeper)
+        again_seconds = await self.look(self._keeper, wanted)
+        if again_seconds is None:
+            self._keeper = None
+        return again_seconds

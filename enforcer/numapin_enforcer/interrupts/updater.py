@@ -11,7 +11,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_api.text import first_texts
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.worker import Worker
+from numapin_daemon.worker import Looks, Worker
 from numapin_enforcer.interrupts.files import InterruptsError, MaskFiles
 from numapin_enforcer.interrupts.keeper import Keeper, Outcome
 from numapin_enforcer.interrupts.plan import Limits
@@ -33,10 +33,6 @@ SHOWN: Final = 3
 """How many interrupts a message names."""
 
 _EXPECTED: Final = (InterruptsError, OSError)
-
-
-def _ignore(_count: int) -> None:
-    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +70,18 @@ class InterruptUpdater:
     wake: asyncio.Event
     clock: Clock = field(default_factory=SystemClock)
     outcome: Outcome = field(default_factory=Outcome, init=False)
-    on_foreign: Callable[[int], object] = field(default=_ignore, init=False)
-    _limits: Limits | None = field(default=None, init=False)
-    """None while nothing may be written."""
-    _keeper: Keeper | None = field(default=None, init=False)
+    on_foreign: Callable[[int], object] = field(default=bool, init=False)
     _not_restored: tuple[str, ...] = field(default=(), init=False)
     _foreign_at: deque[float] = field(default_factory=lambda: deque(maxlen=OFTEN), init=False)
     """When looks found masks that others had set."""
+    _looks: Looks[Limits, Keeper] = field(init=False)
     _worker: Worker = field(init=False)
 
     def __post_init__(self) -> None:
+        self._looks = Looks(self._is_needed, self._made_keeper, self._look)
         self._worker = Worker(
             "interrupts",
-            self._update,
+            self._looks.make,
             expected=_EXPECTED,
             failure="interrupts are not kept off exclusive CPUs, it will be retried",
             wake=self.wake.set,
@@ -95,13 +90,12 @@ class InterruptUpdater:
 
     def want(self, limits: Limits) -> None:
         """Keep all masks within limits from now on; without exclusive CPUs, restore them."""
-        if limits != self._limits:
-            self._limits = limits
+        if self._looks.want(limits):
             self._worker.request(skip_backoff=True)
 
     def pause(self) -> None:
         """Write nothing until something is wanted again."""
-        self._limits = None
+        self._looks.pause()
 
     @property
     def note(self) -> str:
@@ -145,24 +139,17 @@ class InterruptUpdater:
         """Look at all masks whenever it is due, until cancelled; a failure is retried."""
         await self._worker.run()
 
-    async def _update(self) -> float | None:
-        """One look, for what was wanted at its beginning."""
-        limits = self._limits
-        if limits is None:
-            return None
-        if not limits.exclusive and not SavedMasks.exists(self.host.state_dir):
-            self._keeper = None
-            return None
-        if self._keeper is None:
-            self._keeper = await asyncio.to_thread(self.host.keeper)
-        keeper = self._keeper
+    def _made_keeper(self) -> Keeper:
+        return self.host.keeper()
+
+    def _is_needed(self, limits: Limits) -> bool:
+        return bool(limits.exclusive) or SavedMasks.exists(self.host.state_dir)
+
+    async def _look(self, keeper: Keeper, limits: Limits) -> float | None:
         outcome = await asyncio.to_thread(keeper.look, limits, self.clock.monotonic())
         self._not_restored = keeper.not_restored if not limits.exclusive else ()
         self._take_over(outcome)
-        if limits.exclusive or keeper.not_restored:
-            return LOOK_SECONDS
-        self._keeper = None
-        return None
+        return LOOK_SECONDS if limits.exclusive or keeper.not_restored else None
 
     def _take_over(self, outcome: Outcome) -> None:
         if outcome.written:

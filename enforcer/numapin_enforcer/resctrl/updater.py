@@ -10,7 +10,7 @@ from typing import Final
 from numapin_api.conditions.reasons import Obstacle, Reason, internal_error
 from numapin_api.text import first_texts
 from numapin_daemon.clock import Clock, SystemClock
-from numapin_daemon.worker import Worker
+from numapin_daemon.worker import Looks, Worker
 from numapin_enforcer.resctrl.files import Resctrl, ResctrlError
 from numapin_enforcer.resctrl.keeper import Keeper, Outcome
 from numapin_enforcer.resctrl.saved import SavedRecord
@@ -66,15 +66,14 @@ class CacheUpdater:
     clock: Clock = field(default_factory=SystemClock)
     outcome: Outcome = field(default_factory=Outcome, init=False)
     on_foreign: Callable[[int], object] = field(default=bool, init=False)
-    _wanted: Wanted | None = field(default=None, init=False)
-    """None while nothing may be written."""
-    _keeper: Keeper | None = field(default=None, init=False)
+    _looks: Looks[Wanted, Keeper] = field(init=False)
     _worker: Worker = field(init=False)
 
     def __post_init__(self) -> None:
+        self._looks = Looks(self._is_needed, self._made_keeper, self._look, self._rest)
         self._worker = Worker(
             "resctrl",
-            self._update,
+            self._looks.make,
             expected=_EXPECTED,
             failure="caches are not shared out, it will be retried",
             wake=self.wake.set,
@@ -83,13 +82,12 @@ class CacheUpdater:
 
     def want(self, wanted: Wanted) -> None:
         """Share out caches like this from now on; without exclusive CPUs, restore them."""
-        if wanted != self._wanted:
-            self._wanted = wanted
+        if self._looks.want(wanted):
             self._worker.request(skip_backoff=True)
 
     def pause(self) -> None:
         """Write nothing until something is wanted again."""
-        self._wanted = None
+        self._looks.pause()
 
     def counters(self) -> dict[tuple[str, int], int]:
         """What the hardware has counted for exclusive CPUs; nothing unless they have a group."""
@@ -116,23 +114,21 @@ class CacheUpdater:
         """Look at resctrl whenever it is due, until cancelled; a failure is retried."""
         await self._worker.run()
 
-    async def _update(self) -> float | None:
-        """One look, for what was wanted at its beginning."""
-        wanted = self._wanted
-        if wanted is None:
-            return None
-        if not wanted.cpus and not SavedRecord.exists(self.host.state_dir):
-            self._keeper = None
-            self._take_over(Outcome())
-            return None
-        if self._keeper is None:
-            self._keeper = await asyncio.to_thread(self.host.keeper)
-        outcome = await asyncio.to_thread(self._keeper.look, wanted)
+    def _made_keeper(self) -> Keeper:
+        return self.host.keeper()
+
+    def _is_needed(self, wanted: Wanted) -> bool:
+        return bool(wanted.cpus) or SavedRecord.exists(self.host.state_dir)
+
+    async def _look(self, keeper: Keeper, wanted: Wanted) -> float | None:
+        outcome = await asyncio.to_thread(keeper.look, wanted)
         self._take_over(outcome)
         if wanted.cpus or outcome.problems:
             return RETRY_SECONDS if outcome.is_refused else LOOK_SECONDS
-        self._keeper = None
         return None
+
+    def _rest(self) -> None:
+        self._take_over(Outcome())
 
     def _take_over(self, outcome: Outcome) -> None:
         if outcome.written:
