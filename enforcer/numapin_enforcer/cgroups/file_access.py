@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -180,14 +180,35 @@ def raise_if_taken(mount: str, path: str, cpus: CpuSet) -> None:
     Raises:
         CgroupRefusedError: a cgroup beside it has some of them, such as one of `cset shield`.
     """
-    above, _, own = f"{mount}/{path}".rpartition("/")
+    if found := taken_beside(f"{mount}/{path}", cpus, _shielded):
+        other, taken = found
+        why = f"the cpuset {other} has CPUs {taken} exclusively ({EXCLUSIVE}, EINVAL)"
+        do = "remove it (cset shield --reset, if that made it), or set that to 0"
+        file = f"{mount}/{path}/cpuset.cpus"
+        raise CgroupRefusedError(file, str(cpus), errno.EINVAL, f"{why}; {do}")
+
+
+def taken_beside(
+    folder: str, cpus: CpuSet, has: Callable[[str], CpuSet]
+) -> tuple[str, CpuSet] | None:
+    """The first cgroup beside one that has some CPUs, and which; one that cannot be read has none.
+
+    Args:
+        folder: the cgroup.
+        cpus: the CPUs.
+        has: reads those of a cgroup that count; may raise CgroupError.
+    """
+    above, _, own = folder.rpartition("/")
     for name in list_folders(above):
         other, taken = f"{above}/{name}", CpuSet()
         with suppress(CgroupError):
-            if name != own and read_file(f"{other}/{EXCLUSIVE}") == "1":
-                taken = cpus & CpuSet.parse(read_file(f"{other}/cpuset.cpus"))
+            taken = cpus & has(other) if name != own else taken
         if taken:
-            why = f"the cpuset {other} has CPUs {taken} exclusively ({EXCLUSIVE}, EINVAL)"
-            do = "remove it (cset shield --reset, if that made it), or set that to 0"
-            file = f"{mount}/{path}/cpuset.cpus"
-            raise CgroupRefusedError(file, str(cpus), errno.EINVAL, f"{why}; {do}")
+            return other, taken
+    return None
+
+
+def _shielded(folder: str) -> CpuSet:
+    if read_file(f"{folder}/{EXCLUSIVE}") != "1":
+        return CpuSet()
+    return CpuSet.parse(read_file(f"{folder}/cpuset.cpus"))

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from numapin_api.cpuset import CpuSet
 from numapin_enforcer.cgroups.errors import CgroupError, CgroupRefusedError, CgroupVanishedError
-from numapin_enforcer.cgroups.file_access import list_folders, read_file, read_files, write_file
+from numapin_enforcer.cgroups.file_access import read_file, read_files, taken_beside, write_file
 from numapin_enforcer.partitions.plan import File, PartitionWrite, State
 
 ISOLATED: Final = "cpuset.cpus.isolated"
@@ -67,24 +67,23 @@ class KernelPartitions:
 
         Source: Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.exclusive".
         """
-        above, _, own = f"{self._mount}/{write.path}".rpartition("/")
-        for name in list_folders(above):
-            other, taken = f"{above}/{name}", CpuSet()
-            with suppress(CgroupError):
-                if name != own:
-                    has = CpuSet.parse(read_file(f"{other}/{File.EXCLUSIVE}"))
-                    taken = has & CpuSet.parse(write.value)
-            if taken:
-                why = f"the cgroup {other} has CPUs {taken} exclusively ({File.EXCLUSIVE}, EINVAL)"
-                do = "have what made it give them up"
-                file = f"{self._mount}/{write.path}/{write.file}"
-                raise CgroupRefusedError(file, write.value, errno.EINVAL, f"{why}; {do}")
+        folder, cpus = f"{self._mount}/{write.path}", CpuSet.parse(write.value)
+        if found := taken_beside(folder, cpus, _exclusive):
+            other, taken = found
+            why = f"the cgroup {other} has CPUs {taken} exclusively ({File.EXCLUSIVE}, EINVAL)"
+            do = "have what made it give them up"
+            file = f"{folder}/{write.file}"
+            raise CgroupRefusedError(file, write.value, errno.EINVAL, f"{why}; {do}")
 
     def isolated(self) -> CpuSet:
         """See `PartitionFiles`."""
         with suppress(CgroupError):
             return CpuSet.parse(read_file(f"{self._mount}/{ISOLATED}"))
         return CpuSet()
+
+
+def _exclusive(folder: str) -> CpuSet:
+    return CpuSet.parse(read_file(f"{folder}/{File.EXCLUSIVE}"))
 
 
 def read_states(files: PartitionFiles, paths: Iterable[str]) -> dict[str, State]:
