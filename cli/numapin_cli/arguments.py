@@ -1,9 +1,10 @@
 """Arguments that several subcommands have."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Final
 
+from numapin_api.duration import duration_seconds, is_duration
 from numapin_cli.subcommand import UsageError
 
 
@@ -75,6 +76,17 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdecimal():
         raise ValueError(text)
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """A duration as kubectl takes it, in seconds.
+
+    Raises:
+        ArgumentTypeError: the text is none.
+    """
+    if not is_duration(text):
+        raise ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 1h30m")
+    return duration_seconds(text)
 
 
 def add_input_arguments(parser: ArgumentParser) -> None:

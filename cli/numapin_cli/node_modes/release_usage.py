@@ -3,9 +3,8 @@
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Final
 
-from numapin_api.duration import duration_seconds, is_duration
 from numapin_api.names import NODE_MODE_ANNOTATION, RELEASED
-from numapin_cli.arguments import add_server_arguments
+from numapin_cli.arguments import add_server_arguments, seconds
 from numapin_cli.subcommand import NOT_WELL, Subcommand, run_of
 
 _DESCRIPTION: Final = f"""\
@@ -44,12 +43,6 @@ examples:
 """
 
 
-def _seconds(text: str) -> float:
-    if not is_duration(text):
-        raise ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 1h30m")
-    return duration_seconds(text)
-
-
 def _positive(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise ArgumentTypeError(f"{text!r} is no number of nodes, at least 1")
@@ -74,7 +67,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=120.0,
         metavar="DURATION",
         help="how long nothing may happen on a node, or its pod may take (default: 2m)",

@@ -1,11 +1,10 @@
 """The command line of `numapin status`."""
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from typing import Final
 
-from numapin_api.duration import duration_seconds, is_duration
 from numapin_api.names import NAMESPACE
-from numapin_cli.arguments import DOCUMENTS, JSONPATH, Outputs, add_server_arguments
+from numapin_cli.arguments import DOCUMENTS, JSONPATH, Outputs, add_server_arguments, seconds
 from numapin_cli.subcommand import NOT_WELL, Subcommand, run_of
 
 _DESCRIPTION: Final = f"""\
@@ -36,19 +35,12 @@ examples:
 """
 
 
-def _seconds(text: str) -> float:
-    """A duration as kubectl takes it, in seconds."""
-    if not is_duration(text):
-        raise ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 1h30m")
-    return duration_seconds(text)
-
-
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("--wait", action="store_true", help="wait until all is Ready")
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         metavar="DURATION",
         help="how long --wait waits at most, such as 90s or 10m (default: for ever)",
     )
