@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from numapin_api.conditions.reasons import Reason
+from numapin_api.conditions.reasons import Reason, meaning_of
 from numapin_api.cpuset import CpuSet
 from numapin_api.quantity import plural
 from numapin_cli.advice.explanation import Explanation, Line
@@ -22,12 +22,6 @@ from numapin_operator.policies.status import Phase
 
 _MOST_REFUSED: Final = 20
 _KINDS: Final = {"Task": "task", "KernelThread": "kernel thread", "Interrupt": "interrupt"}
-_MEANINGS: Final = {str(one): one.meaning for one in Reason}
-
-
-def meaning(reason: str) -> str:
-    """What a reason means; empty if it is not one of ours."""
-    return _MEANINGS.get(reason, "")
 
 
 def explain_node(
@@ -72,12 +66,12 @@ def explain_node(
 def _why(foreseen: Foreseen, reported: NodeState) -> Iterator[str]:
     outcome = foreseen.outcome
     if outcome is not None and outcome.reason != Reason.IN_FORCE:
-        yield outcome.message or meaning(outcome.reason)
-        if outcome.message and (text := meaning(outcome.reason)):
+        yield outcome.message or meaning_of(outcome.reason)
+        if outcome.message and (text := meaning_of(outcome.reason)):
             yield f"{outcome.reason}: {text}"
     elif not reported.is_ready:
         ready = reported.ready
-        yield ready.message if ready and ready.message else meaning(Reason.WAITING_FOR_ENFORCER)
+        yield ready.message if ready and ready.message else meaning_of(Reason.WAITING_FOR_ENFORCER)
     if reported.problem:
         yield f"its NodeAssignment: {reported.problem}"
 

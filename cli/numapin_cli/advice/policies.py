@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from numapin_api.conditions.model import find
-from numapin_api.conditions.reasons import ConditionType, Reason
+from numapin_api.conditions.reasons import ConditionType, Reason, meaning_of
 from numapin_api.quantity import plural
 from numapin_cli.advice.explanation import Explanation, Line
-from numapin_cli.advice.nodes import meaning
 from numapin_operator.observe.records import PolicyView
 from numapin_operator.policies.status import policy_fault
 
@@ -22,7 +21,7 @@ def explain_policy(policy: PolicyView) -> Explanation:
     status = policy.status
     if fault := policy_fault(policy):
         reason, message = fault
-        both = (message, meaning(reason))
+        both = (message, meaning_of(reason))
         return replace(base, verdict="is in force nowhere", reason=reason, why=both)
     facts = tuple(_facts(policy))
     if status.observed_generation < policy.generation:
@@ -34,7 +33,7 @@ def explain_policy(policy: PolicyView) -> Explanation:
     ready = find(status.conditions, ConditionType.READY)
     if ready is None:
         return replace(base, verdict="has no condition Ready", facts=facts)
-    why = tuple(filter(None, (ready.message, meaning(ready.reason))))
+    why = tuple(filter(None, (ready.message, meaning_of(ready.reason))))
     if ready.status == "True":
         verdict = _READY.get(ready.reason, "is in force")
         return replace(base, verdict=verdict, is_well=True, why=why, facts=facts)
@@ -72,7 +71,7 @@ def _facts(policy: PolicyView) -> Iterator[Line]:
         more = f"takes precedence on {plural(conflict.nodes, 'node')}: {examples}"
         yield Line(f"policy {conflict.policy}", more)
     for node in status.stalled:
-        text = f"{node.reason}: {node.message or meaning(node.reason)}"
+        text = f"{node.reason}: {node.message or meaning_of(node.reason)}"
         yield Line(f"node {node.node}", text)
     if policy.unknown:
         yield Line("fields", f"this numapin does not know {', '.join(policy.unknown)}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from numapin_api.conditions.reasons import Reason
+from numapin_api.conditions.reasons import meaning_of
 from numapin_api.names import PAUSED, RELEASED
 from numapin_api.quantity import plural
 from numapin_api.text import first_texts
@@ -17,7 +17,6 @@ from numapin_cli.fleet.programs import LABEL, Program
 from numapin_operator.observe.records import PolicyView
 
 _NAMED: Final = 3
-_MEANINGS: Final = {str(one): one.meaning for one in Reason}
 
 _APART: Final = {PAUSED: "nothing changes there", RELEASED: "no policy governs it"}
 """What it means that a node is paused or released by a person."""
@@ -118,7 +117,7 @@ class Overview:
             if not row.is_ready:
                 unready.setdefault(row.readiness, []).append(row)
         for reason, rows in sorted(unready.items(), key=lambda one: (-len(one[1]), one[0])):
-            why = _MEANINGS.get(reason) or rows[0].message
+            why = meaning_of(reason) or rows[0].message
             names = _named(row.name for row in rows)
             what = f"{plural(len(rows), 'node')} {reason}: {names}" + (f"; {why}" if why else "")
             yield Concern(what, f"numapin explain node/{rows[0].name}")

@@ -368,6 +368,14 @@ class Obstacle:
     message: str
 
 
+_MEANINGS: Final = {str(one): one.meaning for one in Reason}
+
+
+def meaning_of(reason: str) -> str:
+    """What a reason means; empty if it is not one of ours."""
+    return _MEANINGS.get(reason, "")
+
+
 def internal_error(task: str, error: Exception) -> Obstacle:
     """The obstacle for an unexpected exception, which is a defect of numapin.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from numapin_api.conditions.reasons import ConditionType, Reason
+from numapin_api.conditions.reasons import ConditionType, meaning_of
 from numapin_cli.live.node_state import NodeState
 from numapin_page.views.room import Room, fitting, is_fragmented, is_full, rooms
 
@@ -16,8 +16,6 @@ Json = dict[str, Any]
 
 MESSAGE: Final = 400
 """Characters of a message in a line; the page of the node has all of it."""
-
-_MEANINGS: Final = {str(one): one.meaning for one in Reason}
 
 
 class Kind(StrEnum):
@@ -109,4 +107,4 @@ def _message(state: NodeState) -> str:
         return ""
     ready = state.ready
     said = ready.message if ready else ""
-    return said or _MEANINGS.get(state.readiness, "")
+    return said or meaning_of(state.readiness)
