@@ -131,6 +131,11 @@ class ClusterState:
         """
         return self._release_delays.get(node)
 
+    def is_paused(self, name: str) -> bool:
+        """Whether nothing may be changed on a node."""
+        node = self.nodes.get(name)
+        return node is not None and bool(node.paused)
+
     def governed(self, policy: str) -> int:
         """How many nodes a policy governs."""
         return len(self._ranking.governed(policy))

@@ -48,7 +48,8 @@ class Rollout:
     A node changes when its NodeAssignment comes to have another policy, another generation of it or
     another object of its name, for whatever reason, and until its enforcer has accepted that. A
     node without settings in force needs no turn, and neither does one that gets mode None. A node
-    whose own enforcer refuses what is written changes at once, because it cannot lose anything.
+    whose own enforcer refuses what is written changes at once, because it cannot lose anything. A
+    paused node has no turn, and takes none from others.
 
     The NodeAssignments and the policies' statuses tell a new operator which nodes are changing, and
     which are stalled by it.
@@ -84,7 +85,7 @@ class Rollout:
         following = followed(assignment)
         if following is None:
             self._applied.pop(node, None)
-        if governing is None or self._is_paused(node):
+        if governing is None or self._state.is_paused(node):
             self._leave(node)
             return
         turns = self._join(node, governing)
@@ -194,7 +195,7 @@ class Rollout:
         turns = Turns((policy.uid, policy.generation))
         governed = self._state.governed_nodes(policy.name)
         for node in governed:
-            if self._is_paused(node):
+            if self._state.is_paused(node):
                 continue
             assignment, is_changing = self._state.assignments.get(node), self._is_changing(node)
             turns.note(node, is_changing=is_changing)
@@ -208,11 +209,6 @@ class Rollout:
         if policy.status.observed_generation == policy.generation:
             turns.stalled.update(one.node for one in policy.status.stalled if one.node in governed)
         return turns
-
-    def _is_paused(self, node: str) -> bool:
-        """Whether a node keeps what it has: it has no turn, and takes none from others."""
-        view = self._state.nodes.get(node)
-        return view is not None and bool(view.paused)
 
     def _is_changing(self, node: str) -> bool:
         """Whether a node that is waited for has settings that its enforcer has not answered."""

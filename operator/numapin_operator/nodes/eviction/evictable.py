@@ -46,8 +46,8 @@ def candidates(state: ClusterState, node: str) -> Iterator[Candidate]:
     assignment = state.assignments.get(node)
     if assignment is None or not assignment.spec.refused or kubelet_pins(assignment):
         return
-    governing, view = state.governing(node), state.nodes.get(node)
-    if governing is None or not evicts(governing) or (view is not None and view.paused):
+    governing = state.governing(node)
+    if governing is None or not evicts(governing) or state.is_paused(node):
         return
     followed = assignment.spec.policy
     if followed is None or not is_state(followed, governing):
