@@ -41,12 +41,10 @@ class FileParts:
     def status(self) -> Json:
         """See `Parts`."""
         notes = list(self._objects.notes)
-        return {"source": self._source, "loaded": True, "problem": "", "notes": notes} | _FILE
+        read: Json = {"loaded": True, "problem": "", "forbidden": False, "notes": notes}
+        return {"source": self._source, "isFile": True, **read}
 
     def with_pod(self, text: str, most: int) -> Iterable[Json]:
         """See `Parts`."""
         found = ((name, kept(dict(one.content))) for name, one in self._assignments.items())
         return pods_like(text, found, most)
-
-
-_FILE = {"forbidden": False, "isFile": True}

@@ -63,11 +63,10 @@ def cpu_uses(
     return uses
 
 
-def with_amounts(page: Json, found: Mapping[int, NumaAmounts], why: str) -> Json:
-    """The page with what each NUMA node has left by the operator's own count.
+def amounts_left(found: Mapping[int, NumaAmounts], why: str) -> Json:
+    """What each NUMA node has left by the operator's own count.
 
     Args:
-        page: see `node_page`.
         found: that count; empty if it is not known.
         why: why it is not known; empty if it is.
     """
@@ -76,7 +75,7 @@ def with_amounts(page: Json, found: Mapping[int, NumaAmounts], why: str) -> Json
         for number, amounts in found.items()
         for name, amount in amounts.items()
     ]
-    return page | {"left": left, "leftUnknown": why}
+    return {"left": left, "leftUnknown": why}
 
 
 def _amount(resource: str, _capacity: int, allocatable: int, available: int) -> Json:

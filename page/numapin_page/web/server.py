@@ -19,7 +19,7 @@ from numapin_page.live.answers import Answers
 from numapin_page.live.fleet import COALESCED_SECONDS, Fleet, Subscriber
 from numapin_page.live.parts import Parts
 from numapin_page.live.planned import Planned
-from numapin_page.views.node_page import node_page, with_amounts
+from numapin_page.views.node_page import amounts_left, node_page
 from numapin_page.web.hosts import HEADERS, why_refused
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Site:
 
     async def _amounts(self, request: web.Request) -> web.Response:
         found, why = await self.answers.amounts(request.match_info["name"])
-        return _json(with_amounts({}, found, why))
+        return _json(amounts_left(found, why))
 
     async def _pod(self, request: web.Request) -> web.Response:
         of = request.match_info

@@ -9,7 +9,7 @@ from numapin_cli.inputs.objects import read_objects
 from numapin_page.live.answers import FileAnswers
 from numapin_page.live.file_parts import FileParts
 from numapin_page.live.fleet import Fleet
-from numapin_page.views.node_page import node_page, with_amounts
+from numapin_page.views.node_page import amounts_left, node_page
 from support.page.pictured_cluster import HOSTILE, dump, fleet
 
 
@@ -100,7 +100,7 @@ def test_each_machine_is_shown_whole(parts: FileParts, name: str) -> None:
 def test_a_node_without_a_policy_is_a_page_too(parts: FileParts) -> None:
     page = page_of(parts, "spare")
     assert page.keys() == {"row", "message"}
-    assert with_amounts({}, {}, "not allowed") == {"left": [], "leftUnknown": "not allowed"}
+    assert amounts_left({}, "not allowed") == {"left": [], "leftUnknown": "not allowed"}
 
 
 async def test_a_refused_pods_way_ends_at_the_refusal(file: Path) -> None:
