@@ -2,13 +2,27 @@
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from support.suite.streams import ROOT, TIMES
 from support.suite.times import read, table
 
 PAGE = ROOT / "CONTRIBUTING.md"
-MARKED = re.compile(r"(<!-- times: begin -->\n).*?(<!-- times: end -->)", re.DOTALL)
+
+
+def between_marks(page: str, name: str, lines: Iterable[str]) -> str:
+    """The page with these lines between `<!-- NAME: begin -->` and `<!-- NAME: end -->`.
+
+    Raises:
+        ValueError: it has no place for them, or several.
+    """
+    marked = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+    text = "".join(f"{line}\n" for line in lines)
+    written, places = marked.subn(lambda found: found[1] + text + found[2], page)
+    if places != 1:
+        raise ValueError(f"the page has {places} places for {name}")
+    return written
 
 
 def with_times(page: str, file: Path) -> str:
@@ -20,11 +34,7 @@ def with_times(page: str, file: Path) -> str:
     rows = read(file)
     if not rows:
         raise ValueError(f"{file} has no times: run `make test` first")
-    lines = "".join(f"{line}\n" for line in table(rows))
-    written, places = MARKED.subn(lambda found: found[1] + lines + found[2], page)
-    if places != 1:
-        raise ValueError(f"the page has {places} places for times")
-    return written
+    return between_marks(page, "times", table(rows))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ and is written after each one.
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import time
@@ -18,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from support.suite.page import between_marks
 from support.suite.streams import ROOT
 
 PAGE: Final = ROOT / "docs" / "release-check.md"
-MARKED: Final = re.compile(r"(<!-- results: begin -->\n).*?(<!-- results: end -->)", re.DOTALL)
 HEAD: Final = (
     "| check | what it shows | result | date | commit | minutes |",
     "|---|---|---|---|---|---|",
@@ -99,11 +98,7 @@ def with_results(page: str, checks: Sequence[Check], results: Mapping[str, Resul
     Raises:
         ValueError: it has no place for them.
     """
-    text = "".join(f"{line}\n" for line in (*HEAD, *_rows(checks, results)))
-    written, places = MARKED.subn(lambda found: found[1] + text + found[2], page)
-    if places != 1:
-        raise ValueError(f"the page has {places} places for results")
-    return written
+    return between_marks(page, "results", (*HEAD, *_rows(checks, results)))
 
 
 def _rows(checks: Sequence[Check], results: Mapping[str, Result]) -> Iterator[str]:
